@@ -1,0 +1,403 @@
+// The Python module amforest._core: arrays in, arrays out, no algorithm.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "amforest/forest.hpp"
+#include "amforest/tree_table.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace amforest {
+namespace {
+
+template <class T, std::size_t N>
+using Input = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <class T> using Output = nb::ndarray<nb::numpy, T>;
+
+using Shape = std::vector<std::size_t>;
+using Seeds = Input<std::uint64_t, 2>;         // trees x 4 words
+using Tables = std::optional<nb::list>;        // the tables of grown trees
+
+// Hands a vector's memory to a numpy array, without a copy.
+template <class T> Output<T> to_numpy(std::vector<T> values, const Shape &shape) {
+    auto owner = std::make_unique<std::vector<T>>(std::move(values));
+    T *data = owner->data();
+    const nb::capsule capsule(owner.get(),
+                              [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
+    owner.release();
+    return Output<T>(data, shape.size(), shape.data(), capsule);
+}
+
+Output<bool> to_numpy(const std::vector<bool> &values, const Shape &shape) {
+    auto copy = std::make_unique<bool[]>(values.size());
+    std::ranges::copy(values, copy.get());
+    bool *data = copy.get();
+    const nb::capsule capsule(data, [](void *p) noexcept { delete[] static_cast<bool *>(p); });
+    copy.release();
+    return Output<bool>(data, shape.size(), shape.data(), capsule);
+}
+
+template <class T> void from_numpy(const nb::dict &columns, const char *name, std::vector<T> &to) {
+    const auto array = nb::cast<nb::ndarray<const T, nb::c_contig, nb::device::cpu>>(
+        columns[name], /*convert=*/false);
+    to.assign(array.data(), array.data() + array.size());
+}
+
+nb::dict label_columns(LabelColumns<ClassCounts> columns, std::size_t n_rows,
+                       std::size_t n_classes) {
+    nb::dict dict;
+    dict["counts"] = to_numpy(std::move(columns.counts), {n_rows, n_classes});
+    return dict;
+}
+
+nb::dict label_columns(LabelColumns<RunningMean> columns, std::size_t n_rows, std::size_t) {
+    nb::dict dict;
+    dict["mean"] = to_numpy(std::move(columns.mean), {n_rows});
+    dict["constant"] = to_numpy(columns.constant, {n_rows});
+    return dict;
+}
+
+void read_label_columns(const nb::dict &dict, LabelColumns<ClassCounts> &columns) {
+    from_numpy(dict, "counts", columns.counts);
+}
+
+void read_label_columns(const nb::dict &dict, LabelColumns<RunningMean> &columns) {
+    from_numpy(dict, "mean", columns.mean);
+    from_numpy(dict, "constant", columns.constant);
+}
+
+nb::dict to_dict(const Options &options) {
+    nb::dict dict;
+    dict["step"] = options.step;
+    dict["use_aggregation"] = options.use_aggregation;
+    dict["split_pure"] = options.split_pure;
+    dict["charge_first"] = options.charge_first;
+    dict["predict_extends"] = options.predict_extends;
+    return dict;
+}
+
+nb::dict label_parameters(const ClassCounts &labels) {
+    nb::dict dict;
+    dict["n_classes"] = labels.n_classes();
+    dict["dirichlet"] = labels.alpha();
+    return dict;
+}
+
+nb::dict label_parameters(const RunningMean &) { return {}; }
+
+// A table as a dict of arrays, one per column.
+template <class Labels>
+nb::dict to_dict(TreeTable<Labels> table, std::size_t n_features, std::size_t n_classes) {
+    const std::size_t n = table.n_rows();
+    nb::dict dict = label_columns(std::move(table.labels), n, n_classes);
+    dict["parent"] = to_numpy(std::move(table.parent), {n});
+    dict["left"] = to_numpy(std::move(table.left), {n});
+    dict["right"] = to_numpy(std::move(table.right), {n});
+    dict["depth"] = to_numpy(std::move(table.depth), {n});
+    dict["feature"] = to_numpy(std::move(table.feature), {n});
+    dict["threshold"] = to_numpy(std::move(table.threshold), {n});
+    dict["birth_time"] = to_numpy(std::move(table.birth_time), {n});
+    dict["n_samples"] = to_numpy(std::move(table.n_samples), {n});
+    dict["lower"] = to_numpy(std::move(table.lower), {n, n_features});
+    dict["upper"] = to_numpy(std::move(table.upper), {n, n_features});
+    dict["log_w"] = to_numpy(std::move(table.log_w), {n});
+    dict["log_w_bar"] = to_numpy(std::move(table.log_w_bar), {n});
+    return dict;
+}
+
+template <class Labels> TreeTable<Labels> from_dict(const nb::dict &dict) {
+    TreeTable<Labels> table;
+    from_numpy(dict, "feature", table.feature);
+    from_numpy(dict, "threshold", table.threshold);
+    from_numpy(dict, "birth_time", table.birth_time);
+    from_numpy(dict, "n_samples", table.n_samples);
+    from_numpy(dict, "lower", table.lower);
+    from_numpy(dict, "upper", table.upper);
+    from_numpy(dict, "log_w", table.log_w);
+    from_numpy(dict, "log_w_bar", table.log_w_bar);
+    read_label_columns(dict, table.labels);
+    return table;
+}
+
+// A batch goes to the core in chunks of rows; between two of them Ctrl-C is heard, and other
+// threads get their turn.
+constexpr std::size_t kChunk = 512;
+
+template <class Work> void for_each_chunk(std::size_t n_rows, const Work &work) {
+    for (std::size_t first = 0; first < n_rows; first += kChunk) {
+        {
+            const nb::gil_scoped_release release;
+            work(first, std::min(kChunk, n_rows - first));
+        }
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+}
+
+template <class Labels> struct Bindings {
+    using Forest = amforest::Forest<Labels>;
+    using Label = typename Labels::Label;
+    using Features = Input<float, 2>;
+    using Row = Input<float, 1>;
+    using LabelArray = Input<Label, 1>;
+
+    static Matrix matrix(const Forest &forest, const Features &X) {
+        const Matrix rows{X.data(), X.shape(0), X.shape(1)};
+        return checked(forest, rows, "X");
+    }
+
+    static Matrix matrix(const Forest &forest, const Row &x) {
+        return checked(forest, {x.data(), 1, x.shape(0)}, "x");
+    }
+
+    static Matrix checked(const Forest &forest, const Matrix &rows, const char *name) {
+        if (rows.n_features != forest.n_features())
+            throw std::invalid_argument(std::string(name) + " has " +
+                                        std::to_string(rows.n_features) +
+                                        " features; the forest was built for " +
+                                        std::to_string(forest.n_features()));
+        check_features(rows, name);
+        return rows;
+    }
+
+    static std::span<const Label> labels(const Forest &forest, const Matrix &X,
+                                         const LabelArray &y) {
+        const std::span<const Label> all(y.data(), y.shape(0));
+        require(all.size() == X.n_rows, "X and y must have the same number of rows");
+        for (const Label label : all) check_label(forest, label);
+        return all;
+    }
+
+    static void check_label(const Forest &forest, Label y) {
+        require(forest.tree(0).labels().accepts(y), Labels::kAccepted);
+    }
+
+    static void learn(Forest &forest, const Features &X, const LabelArray &y,
+                      std::size_t n_threads) {
+        const Matrix rows = matrix(forest, X);
+        const auto all = labels(forest, rows, y);
+        for_each_chunk(rows.n_rows, [&](std::size_t first, std::size_t count) {
+            forest.learn(rows.rows(first, count), all.subspan(first, count), n_threads);
+        });
+    }
+
+    static void learn_row(Forest &forest, const Row &x, Label y) {
+        const Matrix row = matrix(forest, x);
+        check_label(forest, y);
+        const nb::gil_scoped_release release;
+        forest.learn(row, {&y, 1}, 1);
+    }
+
+    static Output<double> predict_then_learn(Forest &forest, const Features &X,
+                                             const LabelArray &y, std::size_t n_threads) {
+        const Matrix rows = matrix(forest, X);
+        const auto all = labels(forest, rows, y);
+        const std::size_t size = forest.forecast_size();
+        std::vector<double> out(rows.n_rows * size);
+        for_each_chunk(rows.n_rows, [&](std::size_t first, std::size_t count) {
+            forest.predict_then_learn(rows.rows(first, count), all.subspan(first, count),
+                                      &out[first * size], n_threads);
+        });
+        return to_numpy(std::move(out), {rows.n_rows, size});
+    }
+
+    // One of the forest's functions of rows, with `size` doubles per row.
+    template <class Function>
+    static std::vector<double> by_row(const Matrix &rows, std::size_t size,
+                                      const Function &function) {
+        std::vector<double> out(rows.n_rows * size);
+        for_each_chunk(rows.n_rows, [&](std::size_t first, std::size_t count) {
+            function(rows.rows(first, count), &out[first * size]);
+        });
+        return out;
+    }
+
+    static Output<double> predict(const Forest &forest, const Features &X, std::size_t n_threads) {
+        const Matrix rows = matrix(forest, X);
+        const std::size_t size = forest.forecast_size();
+        return to_numpy(by_row(rows, size,
+                               [&](const Matrix &chunk, double *out) {
+                                   forest.predict(chunk, out, n_threads);
+                               }),
+                        {rows.n_rows, size});
+    }
+
+    static Output<double> predict_row(const Forest &forest, const Row &x) {
+        const Matrix row = matrix(forest, x);
+        std::vector<double> out(forest.forecast_size());
+        {
+            const nb::gil_scoped_release release;
+            forest.predict(row, out.data(), 1);
+        }
+        const std::size_t size = out.size();
+        return to_numpy(std::move(out), {size});
+    }
+
+    static Output<double> predict_by_tree(const Forest &forest, const Features &X,
+                                          std::size_t n_threads) {
+        const Matrix rows = matrix(forest, X);
+        const std::size_t size = forest.forecast_size();
+        return to_numpy(by_row(rows, forest.n_trees() * size,
+                               [&](const Matrix &chunk, double *out) {
+                                   forest.predict_by_tree(chunk, out, n_threads);
+                               }),
+                        {rows.n_rows, forest.n_trees(), size});
+    }
+
+    static Output<double> weighted_depth(const Forest &forest, const Features &X,
+                                         std::size_t n_threads) {
+        const Matrix rows = matrix(forest, X);
+        return to_numpy(by_row(rows, forest.n_trees(),
+                               [&](const Matrix &chunk, double *out) {
+                                   forest.weighted_depth(chunk, out, n_threads);
+                               }),
+                        {rows.n_rows, forest.n_trees()});
+    }
+
+    // Leaves as rows of the trees' tables.
+    static Output<std::int64_t> apply(const Forest &forest, const Features &X,
+                                      std::size_t n_threads) {
+        const Matrix rows = matrix(forest, X);
+        std::vector<std::int64_t> out(rows.n_rows * forest.n_trees());
+        {
+            const nb::gil_scoped_release release;
+            forest.apply(rows, out.data(), n_threads);
+        }
+        return to_numpy(std::move(out), {rows.n_rows, forest.n_trees()});
+    }
+
+    static nb::dict tree_table(const Forest &forest, std::size_t i) {
+        TreeTable<Labels> table;
+        {
+            const nb::gil_scoped_release release;
+            const auto lock = forest.reading();
+            table = to_table(forest.tree(i), forest.n_features());
+        }
+        return to_dict(std::move(table), forest.n_features(), forest.forecast_size());
+    }
+
+    // All that makes the forest, as plain values and arrays: the constructor's arguments.
+    static nb::dict state(const Forest &forest) {
+        const auto lock = forest.reading();
+        nb::dict state = label_parameters(forest.tree(0).labels());
+        state["n_features"] = forest.n_features();
+        state["options"] = to_dict(forest.tree(0).options());
+        std::vector<std::uint64_t> seeds;
+        nb::list trees;
+        for (std::size_t i = 0; i < forest.n_trees(); ++i) {
+            const Tree<Labels> &tree = forest.tree(i);
+            seeds.insert(seeds.end(), tree.rng_state().begin(), tree.rng_state().end());
+            trees.append(to_dict(to_table(tree, forest.n_features()), forest.n_features(),
+                                 forest.forecast_size()));
+        }
+        state["seeds"] = to_numpy(std::move(seeds), {forest.n_trees(), 4});
+        state["trees"] = trees;
+        return state;
+    }
+
+    // Builds a forest in place; `trees` are the tables of grown trees, or None.
+    template <class NewLabels>
+    static void build(Forest *self, std::size_t n_features, const Options &options,
+                      const NewLabels &new_labels, const Seeds &seeds, const Tables &tables) {
+        require(n_features > 0, "n_features must be positive");
+        require(seeds.shape(0) > 0 && seeds.shape(1) == 4, "seeds must be rows of four words");
+        require(!tables || tables->size() == seeds.shape(0), "trees must be as many as seeds");
+        std::vector<Tree<Labels>> trees;
+        trees.reserve(seeds.shape(0));
+        for (std::size_t i = 0; i < seeds.shape(0); ++i) {
+            const std::uint64_t *word = seeds.data() + 4 * i;
+            trees.emplace_back(n_features, options, new_labels(),
+                               Rng::State{word[0], word[1], word[2], word[3]});
+            if (tables)
+                from_table(from_dict<Labels>(nb::cast<nb::dict>((*tables)[i])), n_features,
+                           trees.back());
+        }
+        new (self) Forest(n_features, std::move(trees));
+    }
+
+    static void bind(nb::class_<Forest> &cls) {
+        cls.def_prop_ro("n_features", &Forest::n_features)
+            .def_prop_ro("n_trees", &Forest::n_trees)
+            .def_prop_ro("n_samples", &Forest::n_samples)
+            .def_prop_ro("n_bytes", &Forest::bytes)
+            .def("learn", &learn, "X"_a.noconvert(), "y"_a.noconvert(), "n_threads"_a)
+            .def("learn_row", &learn_row, "x"_a.noconvert(), "y"_a.noconvert())
+            .def("predict_then_learn", &predict_then_learn, "X"_a.noconvert(), "y"_a.noconvert(),
+                 "n_threads"_a)
+            .def("predict", &predict, "X"_a.noconvert(), "n_threads"_a)
+            .def("predict_row", &predict_row, "x"_a.noconvert())
+            .def("predict_by_tree", &predict_by_tree, "X"_a.noconvert(), "n_threads"_a)
+            .def("weighted_depth", &weighted_depth, "X"_a.noconvert(), "n_threads"_a)
+            .def("apply", &apply, "X"_a.noconvert(), "n_threads"_a)
+            .def("tree_table", &tree_table, "i"_a)
+            .def("state", &state);
+    }
+};
+
+NB_MODULE(_core, m) {
+    m.doc() = "The compiled core of amforest: use the estimators instead.";
+    nb::set_leak_warnings(false);
+
+    nb::class_<Rng>(m, "Rng")
+        .def(nb::init<const Rng::State &>(), "state"_a)
+        .def("uniform", &Rng::uniform)
+        .def("exponential", &Rng::exponential, "rate"_a)
+        .def(
+            "discrete",
+            [](Rng &rng, const Input<float, 1> &weights) {
+                return rng.discrete({weights.data(), weights.shape(0)});
+            },
+            "weights"_a.noconvert());
+
+    nb::class_<Options>(m, "Options")
+        .def(
+            "__init__",
+            [](Options *self, double step, bool use_aggregation, bool split_pure,
+               bool charge_first, bool predict_extends) {
+                require(step > 0 && step <= 1e100, "step must lie in (0, 1e100]");
+                new (self)
+                    Options{step, use_aggregation, split_pure, charge_first, predict_extends};
+            },
+            nb::kw_only(), "step"_a, "use_aggregation"_a, "split_pure"_a, "charge_first"_a,
+            "predict_extends"_a);
+
+    using Classifier = Bindings<ClassCounts>;
+    nb::class_<Classifier::Forest> classifier(m, "ClassifierForest");
+    classifier.def(
+        "__init__",
+        [](Classifier::Forest *self, std::size_t n_features, const Options &options,
+           const Seeds &seeds, std::size_t n_classes, double dirichlet, const Tables &trees) {
+            require(n_classes > 0 && n_classes <= 65535, "n_classes must lie in [1, 65535]");
+            require(dirichlet > 0 && dirichlet <= 1e100, "dirichlet must lie in (0, 1e100]");
+            const auto new_labels = [&] { return ClassCounts(n_classes, dirichlet); };
+            Classifier::build(self, n_features, options, new_labels, seeds, trees);
+        },
+        nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(), "n_classes"_a,
+        "dirichlet"_a, "trees"_a = nb::none());
+    Classifier::bind(classifier);
+
+    using Regressor = Bindings<RunningMean>;
+    nb::class_<Regressor::Forest> regressor(m, "RegressorForest");
+    regressor.def(
+        "__init__",
+        [](Regressor::Forest *self, std::size_t n_features, const Options &options,
+           const Seeds &seeds, const Tables &trees) {
+            const auto new_labels = [] { return RunningMean(); };
+            Regressor::build(self, n_features, options, new_labels, seeds, trees);
+        },
+        nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(),
+        "trees"_a = nb::none());
+    Regressor::bind(regressor);
+}
+
+} // namespace
+} // namespace amforest

@@ -1,0 +1,203 @@
+// A forest: trees side by side, each with its own random stream.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "amforest/parallel.hpp"
+#include "amforest/tree_table.hpp"
+
+namespace amforest {
+
+// Rows of features as the caller has them.
+struct Matrix {
+    const float *data;
+    std::size_t n_rows, n_features;
+
+    Matrix rows(std::size_t first, std::size_t count) const {
+        return {data + first * n_features, count, n_features};
+    }
+};
+
+// Features beyond this could make a sum of extensions overflow in float32.
+inline constexpr float kLargestFeature = 0x1.0p100F;
+
+// Throws std::invalid_argument, naming the place, unless every value may be learnt.
+inline void check_features(const Matrix &X, const char *name) {
+    const std::size_t size = X.n_rows * X.n_features;
+    const auto is_bad = [](float x) { return !(std::abs(x) <= kLargestFeature); };
+    const float *bad = std::find_if(X.data, X.data + size, is_bad);
+    if (bad == X.data + size) return;
+    const auto at = static_cast<std::size_t>(bad - X.data);
+    std::string place = std::to_string(at % X.n_features);
+    if (X.n_rows > 1) place = std::to_string(at / X.n_features) + ", " + place;
+    throw std::invalid_argument(std::string(name) + "[" + place + "] is " +
+                                std::to_string(*bad) +
+                                "; features must be finite and lie within ±2**100");
+}
+
+template <LabelModel Labels> class Forest {
+  public:
+    using Label = typename Labels::Label;
+
+    Forest(std::size_t n_features, std::vector<Tree<Labels>> trees)
+        : n_features_(n_features), trees_(std::move(trees)) {}
+
+    std::size_t n_features() const { return n_features_; }
+    std::size_t n_trees() const { return trees_.size(); }
+    std::size_t n_samples() const { return trees_.front().n_samples(); }
+    std::size_t forecast_size() const { return trees_.front().labels().forecast_size(); }
+    const Tree<Labels> &tree(std::size_t i) const { return trees_.at(i); }
+    std::shared_lock<std::shared_mutex> reading() const { return std::shared_lock(mutex_); }
+
+    std::size_t bytes() const {
+        const auto lock = reading();
+        std::size_t sum = 0;
+        for (const Tree<Labels> &tree : trees_) sum += tree.bytes();
+        return sum;
+    }
+
+    void learn(const Matrix &X, std::span<const Label> y, std::size_t n_threads) {
+        const PaddedRows rows(X);
+        const std::unique_lock lock(mutex_);
+        make_room(X.n_rows);
+        for_each_index(trees_.size(), n_threads, [&](std::size_t t) {
+            for (std::size_t i = 0; i < X.n_rows; ++i) trees_[t].learn(rows[i], y[i]);
+        });
+    }
+
+    // Test-then-train: row i is forecast by the forest that has learnt the rows before it.
+    void predict_then_learn(const Matrix &X, std::span<const Label> y, double *out,
+                            std::size_t n_threads) {
+        const PaddedRows rows(X);
+        const std::size_t size = forecast_size();
+        std::vector<double> by_tree(trees_.size() * X.n_rows * size);
+        const std::unique_lock lock(mutex_);
+        make_room(X.n_rows);
+        for_each_index(trees_.size(), n_threads, [&](std::size_t t) {
+            Scratch scratch(trees_[t].labels());
+            for (std::size_t i = 0; i < X.n_rows; ++i) {
+                scratch.forecast(trees_[t], rows[i], &by_tree[(i * trees_.size() + t) * size]);
+                trees_[t].learn(rows[i], y[i]);
+            }
+        });
+        for (std::size_t i = 0; i < X.n_rows; ++i)
+            average(&by_tree[i * trees_.size() * size], out + i * size);
+    }
+
+    void predict(const Matrix &X, double *out, std::size_t n_threads) const {
+        const std::size_t size = forecast_size();
+        std::vector<double> by_tree(X.n_rows * trees_.size() * size);
+        predict_by_tree(X, by_tree.data(), n_threads);
+        for (std::size_t i = 0; i < X.n_rows; ++i)
+            average(&by_tree[i * trees_.size() * size], out + i * size);
+    }
+
+    // The forecast of each tree: out[row][tree][entry].
+    void predict_by_tree(const Matrix &X, double *out, std::size_t n_threads) const {
+        const PaddedRows rows(X);
+        const std::size_t size = forecast_size();
+        const auto lock = reading();
+        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
+            Scratch scratch(trees_.front().labels());
+            for (std::size_t t = 0; t < trees_.size(); ++t)
+                for (std::size_t i = first; i < last; ++i)
+                    scratch.forecast(trees_[t], rows[i], out + (i * trees_.size() + t) * size);
+        });
+    }
+
+    // out[row][tree]
+    void weighted_depth(const Matrix &X, double *out, std::size_t n_threads) const {
+        const PaddedRows rows(X);
+        const auto lock = reading();
+        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
+            for (std::size_t t = 0; t < trees_.size(); ++t)
+                for (std::size_t i = first; i < last; ++i)
+                    out[i * trees_.size() + t] = trees_[t].weighted_depth(rows[i]);
+        });
+    }
+
+    // out[row][tree] = the leaf, as a row of the tree's table
+    void apply(const Matrix &X, std::int64_t *out, std::size_t n_threads) const {
+        const PaddedRows rows(X);
+        const auto lock = reading();
+        for_each_index(trees_.size(), n_threads, [&](std::size_t t) {
+            const std::vector<std::int64_t> table_row = table_rows_of_leaves(trees_[t].arena());
+            for (std::size_t i = 0; i < X.n_rows; ++i)
+                out[i * trees_.size() + t] = table_row[row_of(trees_[t].leaf_of(rows[i]))];
+        });
+    }
+
+  private:
+    // Rows padded to whole lanes. Adding 0 turns -0 into 0, so that equal rows have equal bits.
+    class PaddedRows {
+      public:
+        explicit PaddedRows(const Matrix &X)
+            : width_(padded(X.n_features)), values_(X.n_rows * width_) {
+            for (std::size_t i = 0; i < X.n_rows; ++i)
+                std::transform(X.data + i * X.n_features, X.data + (i + 1) * X.n_features,
+                               &values_[i * width_], [](float x) { return x + 0.0F; });
+        }
+        const float *operator[](std::size_t i) const { return &values_[i * width_]; }
+
+      private:
+        std::size_t width_;
+        std::vector<float> values_;
+    };
+
+    class Scratch {
+      public:
+        explicit Scratch(const Labels &labels)
+            : mixture_(labels.mixture_size()), above_(labels.mixture_size()) {}
+
+        void forecast(const Tree<Labels> &tree, const float *x, double *out) {
+            std::ranges::fill(mixture_, 0.0);
+            tree.predict(x, mixture_, above_);
+            tree.labels().finish(mixture_, out);
+        }
+
+      private:
+        std::vector<double> mixture_, above_;
+    };
+
+    // Calls work(first, last) on blocks of rows that keep every thread busy.
+    template <class Work>
+    static void for_each_block(std::size_t n_rows, std::size_t n_threads, const Work &work) {
+        const std::size_t block = n_threads > 1 ? 32 : std::max<std::size_t>(n_rows, 1);
+        for_each_index((n_rows + block - 1) / block, n_threads, [&](std::size_t b) {
+            work(b * block, std::min(n_rows, (b + 1) * block));
+        });
+    }
+
+    // The mean over trees, in their order: the same bits however many threads there were.
+    void average(const double *by_tree, double *out) const {
+        const std::size_t size = forecast_size();
+        for (std::size_t k = 0; k < size; ++k) {
+            double sum = 0;
+            for (std::size_t t = 0; t < trees_.size(); ++t) sum += by_tree[t * size + k];
+            out[k] = sum / static_cast<double>(trees_.size());
+        }
+    }
+
+    // Whatever learning the rows may need, before anything changes.
+    void make_room(std::size_t n_rows) {
+        // Counts are 32 bits wide and ids 31.
+        if (n_samples() + n_rows > std::numeric_limits<std::uint32_t>::max() / 2)
+            throw std::length_error("a forest learns at most 2**31 - 1 samples");
+        for (Tree<Labels> &tree : trees_) tree.make_room(n_rows);
+    }
+
+    std::size_t n_features_;
+    std::vector<Tree<Labels>> trees_;
+    mutable std::shared_mutex mutex_; // many may predict, or one may learn
+};
+
+} // namespace amforest

@@ -1,0 +1,116 @@
+// The restricted Mondrian partition (Algorithm 5). It knows no labels and no weights.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "amforest/node_arena.hpp"
+#include "amforest/rng.hpp"
+
+namespace amforest {
+
+// One step down: from an inner node to its child on a side.
+struct Step {
+    NodeId inner;
+    std::size_t side;
+};
+
+class Partition {
+  public:
+    explicit Partition(std::size_t n_features) : arena_(n_features), delta_(n_features) {}
+
+    NodeArena &arena() { return arena_; }
+    const NodeArena &arena() const { return arena_; }
+
+    // The steps from the stem to the leaf of the last x.
+    std::span<const Step> path() const { return path_; }
+
+    struct Extended {
+        NodeId leaf;   // the leaf that holds x
+        bool leaf_is_new;
+        NodeId moved;  // the node that a new split moved down, beside that leaf; or kNone
+    };
+
+    // ExtendCell(root, x). A node for which `stays_whole(v)` holds is not split.
+    template <class StaysWhole>
+    Extended extend(const float *x, Rng &rng, const StaysWhole &stays_whole) {
+        path_.assign(1, Step{kStem, 0});
+        NodeId v = arena_.root();
+        if (v == kNone) {
+            v = arena_.add_leaf(x);
+            arena_.inner(kStem).child[0] = v;
+            return {v, true, kNone};
+        }
+        double birth_time = 0;
+        while (true) {
+            const Descent down = look_down(v, x);
+            const double extension = static_cast<double>(arena_.range(v).extension(x));
+            if (extension > 0) {
+                if (!stays_whole(v)) {
+                    const double time = birth_time + rng.exponential(extension);
+                    if (is_leaf(v) || time < down.split_time) return split(v, x, time, rng);
+                }
+                arena_.widen(v, x);
+            }
+            if (is_leaf(v)) return {v, false, kNone};
+            path_.push_back({v, down.side});
+            birth_time = down.split_time;
+            v = down.child;
+        }
+    }
+
+  private:
+    struct Descent {
+        NodeId child = kNone;
+        std::size_t side = 0;
+        double split_time = std::numeric_limits<double>::infinity();
+    };
+
+    // Where x goes below v, fetched while the extension of v is being summed.
+    Descent look_down(NodeId v, const float *x) const {
+        if (is_leaf(v)) return {};
+        const InnerNode &node = arena_.inner(v);
+        const std::size_t side = node.side_of(x);
+        arena_.prefetch(node.child[side]);
+        return {node.child[side], side, node.split_time};
+    }
+
+    // Inserts a node above v, which keeps its id and its subtree, and hangs x's leaf beside v.
+    Extended split(NodeId v, const float *x, double time, Rng &rng) {
+        const Range range = arena_.range(v);
+        range.extension_by_feature(x, delta_);
+        const std::size_t feature = rng.discrete(delta_);
+        const bool on_left = x[feature] < range.lower[feature];
+        const float low = on_left ? x[feature] : range.upper[feature];
+        const float high = on_left ? range.lower[feature] : x[feature];
+
+        const NodeId leaf = arena_.add_leaf(x);
+        const NodeId above = arena_.add_inner(range);
+        arena_.range(above).widen(x);
+        InnerNode &node = arena_.inner(above);
+        node.child = on_left ? std::array{leaf, v} : std::array{v, leaf};
+        node.feature = static_cast<std::uint32_t>(feature);
+        node.threshold = threshold_between(low, high, rng.uniform());
+        node.split_time = time;
+
+        const Step parent = path_.back();
+        arena_.inner(parent.inner).child[parent.side] = above;
+        path_.push_back({above, on_left ? 0U : 1U});
+        return {leaf, true, v};
+    }
+
+    // Uniform on [low, high], rounded so that low <= s < high: the split separates.
+    static float threshold_between(float low, float high, double u) {
+        const double from = low, to = high;
+        const auto s = static_cast<float>(from + u * (to - from));
+        return s < high ? s : std::nextafter(high, -std::numeric_limits<float>::infinity());
+    }
+
+    NodeArena arena_;
+    std::vector<Step> path_;
+    std::vector<float> delta_;
+};
+
+} // namespace amforest

@@ -1,0 +1,192 @@
+// One AMF tree: Algorithms 4 and 6 on a partition, its weights and a label model.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <ranges>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "amforest/aggregation.hpp"
+#include "amforest/label_model.hpp"
+#include "amforest/partition.hpp"
+#include "amforest/rng.hpp"
+
+namespace amforest {
+
+struct Options {
+    double step = 1;              // eta
+    bool use_aggregation = true;  // mix all prunings; otherwise forecast with the leaf alone
+    bool split_pure = false;      // split nodes whose labels are all equal
+    bool charge_first = false;    // charge a node for the loss of its first label
+    bool predict_extends = false; // extend the partition by x before predicting x
+};
+
+template <LabelModel Labels> class Tree {
+  public:
+    using Label = typename Labels::Label;
+
+    Tree(std::size_t n_features, const Options &options, Labels labels, const Rng::State &seed)
+        : options_(options), partition_(n_features), labels_(std::move(labels)), rng_(seed) {}
+
+    Labels &labels() { return labels_; }
+    const Labels &labels() const { return labels_; }
+    NodeArena &arena() { return partition_.arena(); }
+    const NodeArena &arena() const { return partition_.arena(); }
+    const Rng::State &rng_state() const { return rng_.state(); }
+    const Options &options() const { return options_; }
+    bool empty() const { return arena().root() == kNone; }
+    std::size_t n_samples() const { return empty() ? 0 : labels_.n_samples(arena().root()); }
+    std::size_t bytes() const { return arena().bytes() + labels_.bytes(); }
+
+    // Room for `count` samples: learning them cannot fail any more.
+    void make_room(std::size_t count) {
+        partition_.arena().make_room(count);
+        labels_.make_room(count);
+    }
+
+    // After the weights have been set from outside.
+    void refresh_shares() {
+        if (!options_.use_aggregation) return;
+        for (NodeId v = 1; v <= arena().n_inner(); ++v) aggregate(arena().inner(v));
+    }
+
+    // MondrianUpdate(x, y): extends the partition by x, then weighs and counts y on x's path.
+    void learn(const float *x, Label y) {
+        const auto [leaf, leaf_is_new, moved] = partition_.extend(x, rng_, [&](NodeId v) {
+            return !options_.split_pure && labels_.is_pure(v, y);
+        });
+        if (moved != kNone) {
+            inherit(moved);
+            labels_.add_inner(moved);
+        }
+        if (leaf_is_new) labels_.add_leaf();
+        if (options_.use_aggregation) weigh(leaf, y);
+        labels_.update(leaf, y);
+        for (const Step &step : partition_.path().subspan(1)) labels_.update(step.inner, y);
+    }
+
+    // Predict(x): adds the mixture of Equation (6) to `mixture`; `above` is scratch space.
+    void predict(const float *x, std::span<double> mixture, std::span<double> above) const {
+        if (empty())
+            labels_.add_default(1.0, mixture);
+        else if (options_.predict_extends)
+            predict_extending(x, mixture, above);
+        else
+            predict_in_place(x, mixture);
+    }
+
+    // Sum over the prunings T of w(T) depth_T(x).
+    double weighted_depth(const float *x) const {
+        double depth = 0, reach = 1;
+        for (NodeId v = arena().root(); !is_leaf(v);) {
+            const InnerNode &node = arena().inner(v);
+            reach *= 1.0 - node.share;
+            depth += reach;
+            v = node.child[node.side_of(x)];
+        }
+        return depth;
+    }
+
+    NodeId leaf_of(const float *x) const {
+        NodeId v = arena().root();
+        while (!is_leaf(v)) {
+            const InnerNode &node = arena().inner(v);
+            v = node.child[node.side_of(x)];
+        }
+        return v;
+    }
+
+  private:
+    // The new inner node at the end of the path takes over the weights of the node it moved down.
+    void inherit(NodeId moved) {
+        NodeArena &arena = partition_.arena();
+        const std::span<const Step> path = partition_.path();
+        const Step &above = path[path.size() - 1], &parent = path[path.size() - 2];
+        InnerNode &node = arena.inner(above.inner);
+        node.log_w = arena.log_w(moved);
+        node.child_log_w_bar[1 - above.side] =
+            arena.inner(parent.inner).child_log_w_bar[parent.side];
+    }
+
+    // w_v <- w_v exp(-eta loss) and w-bar_v, from the leaf up. The label is not counted yet.
+    void weigh(NodeId leaf, Label y) {
+        NodeArena &arena = partition_.arena();
+        double &log_w = arena.leaf(leaf).log_w;
+        if (labels_.n_samples(leaf) > 0 || options_.charge_first)
+            log_w -= options_.step * labels_.loss(leaf, y);
+        double log_w_bar = log_w;
+        for (const Step &step : partition_.path().subspan(1) | std::views::reverse) {
+            InnerNode &node = arena.inner(step.inner);
+            node.child_log_w_bar[step.side] = log_w_bar;
+            node.log_w -= options_.step * labels_.loss(step.inner, y);
+            log_w_bar = aggregate(node);
+        }
+        arena.inner(kStem).child_log_w_bar[0] = log_w_bar;
+    }
+
+    // `reach` is the weight of the prunings that go below v's ancestors; v takes its share of it.
+    void predict_in_place(const float *x, std::span<double> mixture) const {
+        double reach = 1;
+        NodeId v = arena().root();
+        while (!is_leaf(v)) {
+            const InnerNode &node = arena().inner(v);
+            const NodeId child = node.child[node.side_of(x)];
+            if (node.share > 0) labels_.add_forecast(v, reach * node.share, mixture);
+            reach *= 1.0 - node.share;
+            if (reach == 0) return;
+            v = child;
+        }
+        labels_.add_forecast(v, reach, mixture);
+    }
+
+    // The mean of the forecasts over the places where x may branch off its path. At v this has
+    // probability p, given that it has not above. Then v's children are a copy of v and a fresh
+    // leaf {x}, w-bar_v becomes 1/2 w_v + 1/2 w-bar_v, and the total weight, with w-bar of the
+    // root as unit, 1 + reach (share - 1/2). `above` is the mixture of v's ancestors.
+    void predict_extending(const float *x, std::span<double> mixture,
+                           std::span<double> above) const {
+        std::ranges::fill(above, 0.0);
+        double reach = 1, stays = 1, birth_time = 0; // stays: x has not branched off yet
+        NodeId v = arena().root();
+        while (true) {
+            const bool last = is_leaf(v);
+            const double leaf_share = options_.use_aggregation ? 0.5 : 0.0;
+            const double share = last ? leaf_share : arena().inner(v).share;
+            if (const double p = branch_probability(v, x, birth_time); p > 0) {
+                const double weight = stays * p / (1.0 + reach * (share - 0.5));
+                add(weight, above, mixture);
+                labels_.add_forecast(v, weight * (reach * share), mixture);
+                labels_.add_default(weight * (reach * 0.5), mixture);
+                stays *= 1.0 - p;
+            }
+            labels_.add_forecast(v, last ? reach : reach * share, above);
+            if (last) break;
+            reach *= 1.0 - share;
+            const InnerNode &node = arena().inner(v);
+            birth_time = node.split_time;
+            v = node.child[node.side_of(x)];
+        }
+        add(stays, above, mixture);
+    }
+
+    // p_v = 1 - exp(-Delta_v t_v), t_v being the time from v's birth to its children's.
+    double branch_probability(NodeId v, const float *x, double birth_time) const {
+        const double extension = static_cast<double>(arena().range(v).extension(x));
+        if (extension == 0 || (!options_.split_pure && labels_.is_pure(v))) return 0;
+        if (is_leaf(v)) return 1;
+        return -std::expm1(-extension * (arena().inner(v).split_time - birth_time));
+    }
+
+    static void add(double weight, std::span<const double> from, std::span<double> to) {
+        for (std::size_t k = 0; k < to.size(); ++k) to[k] += weight * from[k];
+    }
+
+    Options options_;
+    Partition partition_;
+    Labels labels_;
+    Rng rng_;
+};
+
+} // namespace amforest

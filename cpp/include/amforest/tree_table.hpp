@@ -1,0 +1,192 @@
+// A tree as plain columns, one row per node in preorder: to look at, to save and to restore.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "amforest/aggregation.hpp"
+#include "amforest/tree.hpp"
+
+namespace amforest {
+
+inline void require(bool holds, const char *message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+// The columns that a label model adds to the table.
+template <class Labels> struct LabelColumns;
+
+template <> struct LabelColumns<ClassCounts> {
+    std::vector<std::int64_t> counts; // rows x classes
+
+    void append(const ClassCounts &labels, NodeId v) {
+        for (std::uint32_t y = 0; y < labels.n_classes(); ++y) counts.push_back(labels.count(v, y));
+    }
+
+    bool has_rows(const ClassCounts &labels, std::size_t n_rows) const {
+        return counts.size() == n_rows * labels.n_classes();
+    }
+
+    void restore(ClassCounts &labels, NodeId v, std::size_t row, std::int64_t n) const {
+        for (std::uint32_t y = 0; y < labels.n_classes(); ++y) {
+            const std::int64_t count = counts[row * labels.n_classes() + y];
+            require(count >= 0 && count <= n, "counts must lie between 0 and n_samples");
+            if (count > 0) labels.add(v, y, static_cast<std::uint32_t>(count));
+        }
+        require(labels.n_samples(v) == n, "counts must add up to n_samples");
+    }
+};
+
+template <> struct LabelColumns<RunningMean> {
+    std::vector<double> mean;
+    std::vector<bool> constant; // all labels are equal
+
+    void append(const RunningMean &labels, NodeId v) {
+        mean.push_back(labels.mean(v));
+        constant.push_back(labels.is_pure(v));
+    }
+
+    bool has_rows(const RunningMean &, std::size_t n_rows) const {
+        return mean.size() == n_rows && constant.size() == n_rows;
+    }
+
+    void restore(RunningMean &labels, NodeId v, std::size_t row, std::int64_t n) const {
+        labels.set(v, mean[row], static_cast<std::uint32_t>(n), constant[row]);
+    }
+};
+
+template <LabelModel Labels> struct TreeTable {
+    // -1 where there is no such node; feature and threshold are -1 in leaves.
+    std::vector<std::int64_t> parent, left, right, depth, feature;
+    std::vector<float> threshold;
+    std::vector<double> birth_time;
+    std::vector<std::int64_t> n_samples;
+    LabelColumns<Labels> labels;
+    std::vector<float> lower, upper; // rows x features
+    std::vector<double> log_w, log_w_bar;
+
+    std::size_t n_rows() const { return feature.size(); }
+};
+
+// Calls visit(v, parent's row or -1, step from the parent) for all nodes in preorder.
+template <class Visit> void for_each_in_preorder(const NodeArena &arena, const Visit &visit) {
+    struct Pending {
+        NodeId v;
+        std::int64_t parent;
+        Step from;
+    };
+    std::vector<Pending> stack;
+    if (arena.root() != kNone) stack.push_back({arena.root(), -1, {kStem, 0}});
+    for (std::int64_t row = 0; !stack.empty(); ++row) {
+        const Pending next = stack.back();
+        stack.pop_back();
+        visit(next.v, next.parent, next.from);
+        if (is_leaf(next.v)) continue;
+        for (const std::size_t side : {std::size_t{1}, std::size_t{0}})
+            stack.push_back({arena.inner(next.v).child[side], row, {next.v, side}});
+    }
+}
+
+// For each leaf, by row_of(leaf), its row in the table.
+inline std::vector<std::int64_t> table_rows_of_leaves(const NodeArena &arena) {
+    std::vector<std::int64_t> rows(arena.n_leaves());
+    std::int64_t row = 0;
+    for_each_in_preorder(arena, [&](NodeId v, std::int64_t, Step) {
+        if (is_leaf(v)) rows[row_of(v)] = row;
+        ++row;
+    });
+    return rows;
+}
+
+template <LabelModel Labels>
+void append_row(TreeTable<Labels> &table, const Tree<Labels> &tree, NodeId v,
+                std::size_t n_features) {
+    const NodeArena &arena = tree.arena();
+    const Range range = arena.range(v);
+    table.feature.push_back(is_leaf(v) ? -1 : std::int64_t{arena.inner(v).feature});
+    table.threshold.push_back(is_leaf(v) ? -1.0F : arena.inner(v).threshold);
+    table.n_samples.push_back(tree.labels().n_samples(v));
+    table.labels.append(tree.labels(), v);
+    table.lower.insert(table.lower.end(), range.lower, range.lower + n_features);
+    table.upper.insert(table.upper.end(), range.upper, range.upper + n_features);
+    table.log_w.push_back(arena.log_w(v));
+}
+
+template <LabelModel Labels>
+TreeTable<Labels> to_table(const Tree<Labels> &tree, std::size_t n_features) {
+    TreeTable<Labels> table;
+    const auto visit = [&](NodeId v, std::int64_t parent, Step from) {
+        const InnerNode &above = tree.arena().inner(from.inner);
+        table.birth_time.push_back(above.split_time);
+        table.log_w_bar.push_back(above.child_log_w_bar[from.side]);
+        table.parent.push_back(parent);
+        table.depth.push_back(parent < 0 ? 0 : table.depth[static_cast<std::size_t>(parent)] + 1);
+        table.left.push_back(-1);
+        table.right.push_back(-1);
+        if (parent >= 0)
+            (from.side == 0 ? table.left : table.right)[static_cast<std::size_t>(parent)] =
+                static_cast<std::int64_t>(table.n_rows());
+        append_row(table, tree, v, n_features);
+    };
+    for_each_in_preorder(tree.arena(), visit);
+    return table;
+}
+
+// Fills an empty tree. Parent, left, right and depth are not needed: in preorder, the places of
+// the leaves say it all.
+template <LabelModel Labels>
+void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Labels> &tree) {
+    const std::size_t n_rows = table.n_rows();
+    for (const std::size_t size : {table.threshold.size(), table.birth_time.size(),
+                                   table.n_samples.size(), table.log_w.size(),
+                                   table.log_w_bar.size()})
+        require(size == n_rows, "columns must have equal lengths");
+    require(table.lower.size() == n_rows * n_features && table.upper.size() == n_rows * n_features,
+            "lower and upper must have one entry per node and feature");
+    require(table.labels.has_rows(tree.labels(), n_rows), "labels must have one row per node");
+
+    NodeArena &arena = tree.arena();
+    tree.make_room(n_rows);
+    std::vector<float> lower(arena.width()), upper(arena.width());
+    std::vector<Step> open; // places that wait for their subtree
+    if (n_rows > 0) open.push_back({kStem, 0});
+    for (std::size_t row = 0; row < n_rows; ++row) {
+        require(!open.empty(), "there are rows left over when the tree is complete");
+        const Step above = open.back();
+        open.pop_back();
+        std::copy_n(&table.lower[row * n_features], n_features, lower.begin());
+        std::copy_n(&table.upper[row * n_features], n_features, upper.begin());
+        NodeId v;
+        if (table.feature[row] < 0) {
+            v = arena.add_leaf(lower.data());
+            if (lower != upper) arena.widen(v, upper.data());
+            arena.leaf(v).log_w = table.log_w[row];
+            tree.labels().add_leaf();
+        } else {
+            require(table.feature[row] < static_cast<std::int64_t>(n_features),
+                    "feature must be below the number of features");
+            v = arena.add_inner({lower.data(), upper.data(), arena.width()});
+            arena.inner(v).feature = static_cast<std::uint32_t>(table.feature[row]);
+            arena.inner(v).threshold = table.threshold[row];
+            arena.inner(v).log_w = table.log_w[row];
+            tree.labels().add_inner(kStem); // which is empty
+            open.push_back({v, 1});
+            open.push_back({v, 0});
+        }
+        require(table.n_samples[row] > 0 &&
+                    table.n_samples[row] <= std::numeric_limits<std::int32_t>::max(),
+                "n_samples must be positive");
+        table.labels.restore(tree.labels(), v, row, table.n_samples[row]);
+        InnerNode &parent = arena.inner(above.inner);
+        parent.child[above.side] = v;
+        parent.child_log_w_bar[above.side] = table.log_w_bar[row];
+        parent.split_time = table.birth_time[row];
+    }
+    require(open.empty(), "rows are missing: the tree is not complete");
+    tree.refresh_shares();
+}
+
+} // namespace amforest

@@ -1,0 +1,70 @@
+"""The compiled core. See cpp/bindings/module.cpp."""
+
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Features = NDArray[np.float32]
+_Floats = NDArray[np.float64]
+_Table = dict[str, NDArray[Any]]
+_Label = TypeVar("_Label")
+
+class Rng:
+    def __init__(self, state: list[int]) -> None: ...
+    def uniform(self) -> float: ...
+    def exponential(self, rate: float) -> float: ...
+    def discrete(self, weights: _Features) -> int: ...
+
+class Options:
+    def __init__(
+        self,
+        *,
+        step: float,
+        use_aggregation: bool,
+        split_pure: bool,
+        charge_first: bool,
+        predict_extends: bool,
+    ) -> None: ...
+
+class _Forest(Generic[_Label]):
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def n_bytes(self) -> int: ...
+    def learn(self, X: _Features, y: NDArray[Any], n_threads: int) -> None: ...
+    def learn_row(self, x: _Features, y: _Label) -> None: ...
+    def predict_then_learn(self, X: _Features, y: NDArray[Any], n_threads: int) -> _Floats: ...
+    def predict(self, X: _Features, n_threads: int) -> _Floats: ...
+    def predict_row(self, x: _Features) -> _Floats: ...
+    def predict_by_tree(self, X: _Features, n_threads: int) -> _Floats: ...
+    def weighted_depth(self, X: _Features, n_threads: int) -> _Floats: ...
+    def apply(self, X: _Features, n_threads: int) -> NDArray[np.int64]: ...
+    def tree_table(self, i: int) -> _Table: ...
+    def state(self) -> dict[str, Any]: ...
+
+class ClassifierForest(_Forest[int]):
+    def __init__(
+        self,
+        *,
+        n_features: int,
+        options: Options,
+        seeds: NDArray[np.uint64],
+        n_classes: int,
+        dirichlet: float,
+        trees: list[_Table] | None = None,
+    ) -> None: ...
+
+class RegressorForest(_Forest[float]):
+    def __init__(
+        self,
+        *,
+        n_features: int,
+        options: Options,
+        seeds: NDArray[np.uint64],
+        trees: list[_Table] | None = None,
+    ) -> None: ...

@@ -1,0 +1,52 @@
+"""What several test files need: reference trees beside the core's, and their tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from amforest import AMFClassifier, AMFRegressor, reference
+from amforest._base import tree_seeds
+from amforest._core import Rng
+
+SWITCHES = ("use_aggregation", "split_pure", "charge_first", "predict_extends")
+
+
+def reference_trees(
+    model: AMFClassifier | AMFRegressor, cls: type[reference.Tree] = reference.Tree
+) -> list[reference.Tree]:
+    """One reference tree per tree of the model, with its parameters and its random numbers."""
+    options = {name: getattr(model, name) for name in ("step", *SWITCHES)}
+    if isinstance(model, AMFClassifier):
+        n_classes = len(model.classes)
+        alpha = model.dirichlet or (0.5 if n_classes <= 2 else 0.01)
+
+        def new_labels() -> reference.LabelModel:
+            return reference.ClassCounts(n_classes, alpha)
+    else:
+        new_labels = reference.RunningMean
+    seeds = tree_seeds(model.random_state, model.n_estimators).tolist()
+    return [cls(new_labels, Rng(seed), **options) for seed in seeds]
+
+
+def reference_table(tree: reference.Tree, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The reference tree in the form of `tree_table`."""
+    nodes = list(tree.preorder())
+    row_of = {v: i for i, (v, _) in enumerate(nodes)} | {None: -1}
+    table = np.empty(len(nodes), dtype)
+    for i, (v, depth) in enumerate(nodes):
+        table["parent"][i], table["depth"][i] = row_of[v.parent], depth
+        table["left"][i], table["right"][i] = row_of[v.left], row_of[v.right]
+        table["n_samples"][i] = v.labels.n
+        label = "counts" if isinstance(v.labels, reference.ClassCounts) else "mean"
+        table[label][i] = getattr(v.labels, label)
+        for name in ("feature", "threshold", "lower", "upper", "log_w", "log_w_bar"):
+            table[name][i] = getattr(v, name)
+        table["birth_time"][i] = v.tau
+    return table
+
+
+def tables(model: AMFClassifier | AMFRegressor) -> list[bytes]:
+    """All bits of all trees."""
+    return [model.tree_table(i).tobytes() for i in range(model.n_estimators)]

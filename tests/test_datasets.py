@@ -1,0 +1,149 @@
+"""The data sets have the paper's shapes, and the loader explains what it misses."""
+
+import os
+import zipfile
+
+import numpy as np
+import pytest
+
+from amforest import datasets
+
+TABLE_3 = {  # samples, features, classes
+    "adult": (32561, 107, 2),
+    "bank": (45211, 51, 2),
+    "car": (1728, 21, 4),
+    "cardio": (2126, 24, 3),
+    "churn": (3333, 71, 2),
+    "default_cb": (30000, 23, 2),
+    "letter": (20000, 16, 26),
+    "satimage": (5104, 36, 6),
+    "sensorless": (58509, 48, 11),
+    "spambase": (4601, 57, 2),
+}
+ONE_HOT_LEVELS = {"adult": 102, "bank": 44, "car": 21, "churn": 55}
+
+needs_data = pytest.mark.skipif(
+    not os.environ.get("AMFOREST_DATA"),
+    reason="AMFOREST_DATA does not name the folder of the UCI data sets",
+)
+
+
+@pytest.fixture(scope="module", params=datasets.NAMES)
+def dataset(request):
+    return datasets.load(request.param)
+
+
+@pytest.fixture
+def write_csv(tmp_path):
+    """Return a function that zips a CSV file into a folder and returns the folder."""
+
+    def write(stem, text):
+        with zipfile.ZipFile(tmp_path / f"{stem}.csv.zip", "w") as archive:
+            archive.writestr(f"__MACOSX/._{stem}.csv", "not data")
+            archive.writestr(f"{stem}.csv", text)
+        return tmp_path
+
+    return write
+
+
+def test_the_names_are_those_of_the_paper_in_alphabetical_order():
+    assert list(datasets.NAMES) == sorted(TABLE_3)
+
+
+@needs_data
+def test_shapes_are_those_of_the_papers_table_3(dataset):
+    assert (*dataset.X.shape, len(dataset.classes)) == TABLE_3[dataset.name]
+    assert dataset.y.shape == dataset.X.shape[:1]
+
+
+@needs_data
+def test_features_are_contiguous_float32_that_span_the_unit_interval(dataset):
+    X = dataset.X
+    assert X.dtype == np.float32
+    assert X.flags.c_contiguous
+    assert np.all(X.min(axis=0) == 0)  # with the next line: finite, and no column is constant
+    assert np.all(X.max(axis=0) == 1)
+
+
+@needs_data
+def test_labels_are_class_indices_and_every_class_occurs(dataset):
+    assert dataset.y.dtype == np.int64
+    assert np.array_equal(np.unique(dataset.y), np.arange(len(dataset.classes)))
+
+
+@needs_data
+def test_every_feature_has_a_name_of_its_own(dataset):
+    assert len(set(dataset.feature_names)) == len(dataset.feature_names) == dataset.X.shape[1]
+
+
+@needs_data
+def test_a_row_has_exactly_one_level_of_each_categorical_column(dataset):
+    blocks = {}
+    for j, feature in enumerate(dataset.feature_names):
+        if "=" in feature:
+            blocks.setdefault(feature.split("=")[0], []).append(j)
+    assert sum(map(len, blocks.values())) == ONE_HOT_LEVELS.get(dataset.name, 0)
+    for block in blocks.values():
+        assert np.all(np.isin(dataset.X[:, block], (0, 1)))
+        assert np.all(dataset.X[:, block].sum(axis=1) == 1)
+
+
+@needs_data
+def test_no_feature_of_cardio_gives_the_target_away():
+    diagnosis = {"A", "B", "C", "D", "E", "AD", "DE", "LD", "FS", "SUSP", "CLASS", "NSP"}
+    assert diagnosis.isdisjoint(datasets.load("cardio").feature_names)
+
+
+def test_columns_are_scaled_and_a_constant_one_becomes_0(write_csv):
+    folder = write_csv("letter", ",X0,X1,y\n0,-1,7,3\n1,3,7,10\n2,0,7,3\n")
+    letter = datasets.load("letter", folder=folder)
+    assert letter.feature_names == ("X0", "X1")
+    assert letter.X.tolist() == [[0, 0], [1, 0], [0.25, 0]]
+
+
+def test_numeric_labels_sort_as_numbers(write_csv):
+    letter = datasets.load("letter", folder=write_csv("letter", ",X0,y\n0,1,10\n1,2,3\n"))
+    assert letter.classes == ("3", "10")
+    assert letter.y.tolist() == [1, 0]
+
+
+def test_words_become_one_hot_columns_in_place(write_csv):
+    rows = "NJ,1,no,no,5,True.\nKS,2,yes,no,9,False.\n"
+    header = "State,Phone,Int'l Plan,VMail Plan,Day Mins,Churn?\n"
+    churn = datasets.load("churn", folder=write_csv("churn", header + rows))
+    assert churn.feature_names[:4] == ("State=KS", "State=NJ", "Int'l Plan=no", "Int'l Plan=yes")
+    assert churn.X.tolist() == [[0, 1, 1, 0, 0, 0], [1, 0, 0, 1, 0, 1]]
+    assert churn.classes == ("False.", "True.")
+
+
+def test_cardio_has_decimal_commas(write_csv):
+    folder = write_csv("cardiotocography", "MSTV;NSP\r\n0,5;1\r\n1,5;2\r\n0,75;1")
+    assert datasets.load("cardio", folder=folder).X.tolist() == [[0], [1], [0.25]]
+
+
+def test_a_ragged_file_is_refused(write_csv):
+    with pytest.raises(ValueError, match="row 2"):
+        datasets.load("letter", folder=write_csv("letter", ",X0,y\n0,1,1\n1,2\n"))
+
+
+def test_an_unknown_name_is_refused_with_the_list_of_names():
+    with pytest.raises(ValueError, match=r"'iris'.*adult, bank, .*spambase"):
+        datasets.load("iris")
+
+
+@pytest.mark.parametrize("environment", [{}, {"AMFOREST_DATA": ""}])
+def test_without_a_folder_the_error_says_what_to_set(monkeypatch, environment):
+    monkeypatch.setattr(os, "environ", environment)
+    with pytest.raises(FileNotFoundError, match=r"set AMFOREST_DATA to .* holds adult\.csv\.zip"):
+        datasets.load("adult")
+
+
+def test_the_error_names_the_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        datasets.load("adult", folder=tmp_path / "nowhere")
+
+
+def test_the_error_names_the_file_that_the_folder_lacks(tmp_path, monkeypatch):
+    monkeypatch.setenv("AMFOREST_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"cardiotocography\.csv\.zip does not exist"):
+        datasets.load("cardio")
