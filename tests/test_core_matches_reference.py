@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from helpers import SWITCHES, reference_table, reference_trees
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from amforest import AMFClassifier, AMFRegressor, reference
 from amforest._base import tree_seeds
 from amforest._core import Rng
+from helpers import SWITCHES, reference_table, reference_trees
 
 # What a column of a stream may look like.
 COLUMNS = {

@@ -129,15 +129,15 @@ template <class Labels> TreeTable<Labels> from_dict(const nb::dict &dict) {
     return table;
 }
 
-// A batch goes to the core in chunks of rows; between two of them Ctrl-C is heard, and other
+// A batch goes to the forest in chunks of rows; between two of them Ctrl-C is heard, and other
 // threads get their turn.
-constexpr std::size_t kChunk = 512;
-
-template <class Work> void for_each_chunk(std::size_t n_rows, const Work &work) {
-    for (std::size_t first = 0; first < n_rows; first += kChunk) {
+template <class Forest, class Work>
+void for_each_chunk(const Forest &forest, std::size_t n_rows, const Work &work) {
+    const std::size_t chunk = forest.rows_at_once();
+    for (std::size_t first = 0; first < n_rows; first += chunk) {
         {
             const nb::gil_scoped_release release;
-            work(first, std::min(kChunk, n_rows - first));
+            work(first, std::min(chunk, n_rows - first));
         }
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
@@ -185,7 +185,7 @@ template <class Labels> struct Bindings {
                       std::size_t n_threads) {
         const Matrix rows = matrix(forest, X);
         const auto all = labels(forest, rows, y);
-        for_each_chunk(rows.n_rows, [&](std::size_t first, std::size_t count) {
+        for_each_chunk(forest, rows.n_rows, [&](std::size_t first, std::size_t count) {
             forest.learn(rows.rows(first, count), all.subspan(first, count), n_threads);
         });
     }
@@ -203,7 +203,7 @@ template <class Labels> struct Bindings {
         const auto all = labels(forest, rows, y);
         const std::size_t size = forest.forecast_size();
         std::vector<double> out(rows.n_rows * size);
-        for_each_chunk(rows.n_rows, [&](std::size_t first, std::size_t count) {
+        for_each_chunk(forest, rows.n_rows, [&](std::size_t first, std::size_t count) {
             forest.predict_then_learn(rows.rows(first, count), all.subspan(first, count),
                                       &out[first * size], n_threads);
         });
@@ -212,10 +212,10 @@ template <class Labels> struct Bindings {
 
     // One of the forest's functions of rows, with `size` doubles per row.
     template <class Function>
-    static std::vector<double> by_row(const Matrix &rows, std::size_t size,
+    static std::vector<double> by_row(const Forest &forest, const Matrix &rows, std::size_t size,
                                       const Function &function) {
         std::vector<double> out(rows.n_rows * size);
-        for_each_chunk(rows.n_rows, [&](std::size_t first, std::size_t count) {
+        for_each_chunk(forest, rows.n_rows, [&](std::size_t first, std::size_t count) {
             function(rows.rows(first, count), &out[first * size]);
         });
         return out;
@@ -224,7 +224,7 @@ template <class Labels> struct Bindings {
     static Output<double> predict(const Forest &forest, const Features &X, std::size_t n_threads) {
         const Matrix rows = matrix(forest, X);
         const std::size_t size = forest.forecast_size();
-        return to_numpy(by_row(rows, size,
+        return to_numpy(by_row(forest, rows, size,
                                [&](const Matrix &chunk, double *out) {
                                    forest.predict(chunk, out, n_threads);
                                }),
@@ -246,7 +246,7 @@ template <class Labels> struct Bindings {
                                           std::size_t n_threads) {
         const Matrix rows = matrix(forest, X);
         const std::size_t size = forest.forecast_size();
-        return to_numpy(by_row(rows, forest.n_trees() * size,
+        return to_numpy(by_row(forest, rows, forest.n_trees() * size,
                                [&](const Matrix &chunk, double *out) {
                                    forest.predict_by_tree(chunk, out, n_threads);
                                }),
@@ -256,7 +256,7 @@ template <class Labels> struct Bindings {
     static Output<double> weighted_depth(const Forest &forest, const Features &X,
                                          std::size_t n_threads) {
         const Matrix rows = matrix(forest, X);
-        return to_numpy(by_row(rows, forest.n_trees(),
+        return to_numpy(by_row(forest, rows, forest.n_trees(),
                                [&](const Matrix &chunk, double *out) {
                                    forest.weighted_depth(chunk, out, n_threads);
                                }),

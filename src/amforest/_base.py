@@ -5,10 +5,11 @@ The only user of the compiled core.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,7 +18,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
-from typing_extensions import Self
 
 from amforest._core import ClassifierForest, Options, RegressorForest
 
@@ -26,6 +26,10 @@ Features = NDArray[np.float32]
 Seeds = NDArray[np.uint64]
 CoreForest = ClassifierForest | RegressorForest
 
+_TABLE_FIELDS = (
+    *("parent", "left", "right", "depth", "feature", "threshold", "birth_time", "n_samples"),
+    *("counts", "mean", "lower", "upper", "log_w", "log_w_bar"),
+)
 _CONVERSION: dict[str, Any] = {"dtype": np.float32, "order": "C"}
 
 
@@ -68,6 +72,9 @@ class Forest(BaseEstimator):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
+
+    def _as_labels(self, y: ArrayLike) -> ArrayLike:
+        return y
 
     def _encode(self, y: NDArray[Any], *, first: bool, classes: Any) -> NDArray[Any]:
         raise NotImplementedError
@@ -130,7 +137,8 @@ class Forest(BaseEstimator):
         with self._unchanged_on_error():
             self._validate_params()
             self._n_threads()
-            with naming("X"):
+            y = self._as_labels(y)
+            with naming("X"), np.errstate(over="ignore"):
                 rows, labels = validate_data(self, X, y, reset=first, **_CONVERSION)
             _check_size(rows)
             labels = self._encode(labels, first=first, classes=classes)
@@ -170,7 +178,7 @@ class Forest(BaseEstimator):
         ndarray of shape (n_samples, n_estimators)
             Σ_T w(T) depth_T(x) for each row and tree.
         """
-        return self._core.weighted_depth(self._rows(X), self._n_threads())
+        return self._grown().weighted_depth(self._rows(X), self._n_threads())
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return the leaf of each row in each tree.
@@ -184,7 +192,7 @@ class Forest(BaseEstimator):
         ndarray of shape (n_samples, n_estimators)
             Rows of the trees' tables: see `tree_table`. This walks through all nodes once.
         """
-        return self._core.apply(self._rows(X), self._n_threads())
+        return self._grown().apply(self._rows(X), self._n_threads())
 
     def tree_table(self, i: int) -> NDArray[Any]:
         """Return the nodes of tree i as a structured array, in preorder.
@@ -202,25 +210,21 @@ class Forest(BaseEstimator):
             in leaves), `birth_time`, `n_samples`, `counts` (of each class) or `mean`, `lower` and
             `upper` (the range of the features seen), `log_w` and `log_w_bar`.
         """
-        check_is_fitted(self)
-        trees = range(self._core.n_trees)
-        if not -len(trees) <= i < len(trees):
-            raise IndexError(f"i is {i}; it must be the number of one of {len(trees)} trees")
-        columns = self._core.tree_table(trees[i])
-        order = "parent left right depth feature threshold birth_time n_samples".split()
-        order += [name for name in ("counts", "mean") if name in columns]
-        order += ["lower", "upper", "log_w", "log_w_bar"]
-        fields = [(name, columns[name].dtype, columns[name].shape[1:]) for name in order]
+        core = self._grown()
+        if not -core.n_trees <= i < core.n_trees:
+            raise IndexError(f"i is {i}; it must be the number of one of {core.n_trees} trees")
+        columns = core.tree_table(i % core.n_trees)
+        names = [name for name in _TABLE_FIELDS if name in columns]
+        fields = [(name, columns[name].dtype, columns[name].shape[1:]) for name in names]
         table = np.empty(len(columns["parent"]), dtype=fields)
-        for name in order:
+        for name in names:
             table[name] = columns[name]
         return table
 
     @property
     def n_samples_seen_(self) -> int:
         """How many rows were learnt."""
-        check_is_fitted(self)
-        return self._core.n_samples
+        return self._grown().n_samples
 
     def _has_learnt(self) -> bool:
         return "_core" in self.__dict__
@@ -228,24 +232,27 @@ class Forest(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return self._has_learnt()
 
+    def _grown(self) -> CoreForest:
+        check_is_fitted(
+            self, msg="%(name)s has learnt nothing yet: call fit, partial_fit or learn_one first"
+        )
+        return self._core
+
     def _n_threads(self) -> int:
         return int(effective_n_jobs(self.n_jobs))
 
     def _rows(self, X: ArrayLike) -> Features:
-        check_is_fitted(self)
-        with naming("X"):
+        with naming("X"), np.errstate(over="ignore"):
             rows: Features = validate_data(self, X, reset=False, **_CONVERSION)
         _check_size(rows)
         return rows
 
     def _row(self, x: Sequence[float] | NDArray[Any]) -> Features:
-        check_is_fitted(self)
+        n_features = self._grown().n_features
         with naming("x"), np.errstate(over="ignore"):
             row = np.ascontiguousarray(x, dtype=np.float32)
-        if row.shape != (self._core.n_features,):
-            raise ValueError(
-                f"x has shape {row.shape}; one row of {self._core.n_features} features is expected"
-            )
+        if row.shape != (n_features,):
+            raise ValueError(f"x has shape {row.shape}; one row has the shape ({n_features},)")
         return row
 
     # Pickling and copying: the core as plain arrays
@@ -276,6 +283,6 @@ def naming(argument: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        if argument in str(error):
+        if re.search(rf"\b{argument}\b", str(error)):
             raise
         raise type(error)(f"{argument} must hold numbers only: {error}") from error

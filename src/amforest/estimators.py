@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
-from typing_extensions import Self
 
 from amforest._base import Floats, Forest, Seeds, naming
 from amforest._core import ClassifierForest, Options, RegressorForest
@@ -168,7 +167,7 @@ class AMFClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
             classes = _as_classes(self.classes)
             n_rows = len(check_array(X, dtype=np.float32))
             return np.full((n_rows, len(classes)), 1 / len(classes))
-        return self._core.predict(self._rows(X), self._n_threads())
+        return self._grown().predict(self._rows(X), self._n_threads())
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Forecast the logarithms of the probabilities of the classes.
@@ -210,7 +209,7 @@ class AMFClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         """
         if self._knows_only_classes():
             return self.predict_proba(np.asarray(x)[None])[0]
-        return self._core.predict_row(self._row(x))
+        return self._grown().predict_row(self._row(x))
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> Any:
         """Forecast the most probable class of one row, the quick way.
@@ -236,16 +235,19 @@ class AMFClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples, n_estimators, n_classes)
         """
-        return self._core.predict_by_tree(self._rows(X), self._n_threads())
+        return self._grown().predict_by_tree(self._rows(X), self._n_threads())
 
     def _encode(self, y: NDArray[Any], *, first: bool, classes: Any) -> NDArray[np.uint32]:
-        check_classification_targets(y)
+        if y.dtype.kind != "S":  # which scikit-learn does not know
+            check_classification_targets(y)
         if first:
             announced = self.classes if classes is None else classes
             self.classes_ = _as_classes(y if announced is None else announced)
             self._index_of = {label: k for k, label in enumerate(self.classes_.tolist())}
         elif classes is not None and not np.array_equal(_as_classes(classes), self.classes_):
-            raise ValueError(f"classes is {classes!r}, but in the first call it was {self.classes_}")
+            raise ValueError(
+                f"classes is {classes!r}; the first call said {self.classes_.tolist()}"
+            )
         labels, inverse = np.unique(y, return_inverse=True)
         indices = [self._encode_one(label) for label in labels.tolist()]
         return np.array(indices, dtype=np.uint32)[inverse]
@@ -326,7 +328,7 @@ class AMFRegressor(RegressorMixin, Forest):  # type: ignore[misc]
     >>> y = np.sin(6 * X[:, 0])
     >>> forest = AMFRegressor(step=2.0, random_state=0).fit(X, y)
     >>> forest.predict([[0.25], [0.75]]).round(2)
-    array([ 1.  , -0.98])
+    array([ 0.97, -0.97])
     """
 
     _core_class = RegressorForest
@@ -394,7 +396,7 @@ class AMFRegressor(RegressorMixin, Forest):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,)
         """
-        return self._core.predict(self._rows(X), self._n_threads())[:, 0]
+        return self._grown().predict(self._rows(X), self._n_threads())[:, 0]
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> float:
         """Forecast the label of one row, the quick way.
@@ -407,7 +409,7 @@ class AMFRegressor(RegressorMixin, Forest):  # type: ignore[misc]
         -------
         float
         """
-        return float(self._core.predict_row(self._row(x))[0])
+        return float(self._grown().predict_row(self._row(x))[0])
 
     def predict_by_tree(self, X: ArrayLike) -> Floats:
         """Forecast the labels with each tree; `predict` is their mean.
@@ -420,23 +422,23 @@ class AMFRegressor(RegressorMixin, Forest):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples, n_estimators)
         """
-        return self._core.predict_by_tree(self._rows(X), self._n_threads())[:, :, 0]
+        return self._grown().predict_by_tree(self._rows(X), self._n_threads())[:, :, 0]
+
+    def _as_labels(self, y: ArrayLike) -> ArrayLike:
+        if y is None:
+            return y
+        with naming("y"):
+            labels: Floats = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        return labels
 
     def _encode(self, y: NDArray[Any], *, first: bool, classes: Any) -> Floats:
-        labels = np.ascontiguousarray(y, dtype=np.float64)
-        self._check_size(labels)
-        return labels
+        if np.abs(y).max() > 1e75:
+            raise ValueError("y holds values beyond ±1e75, whose squares overflow: scale it down")
+        return np.ascontiguousarray(y, dtype=np.float64)
 
     def _encode_one(self, y: Any) -> float:
         with naming("y"):
-            label = float(y)
-        self._check_size(label)
-        return label
-
-    @staticmethod
-    def _check_size(y: Floats | float) -> None:
-        if not np.all(np.abs(y) <= 1e75):
-            raise ValueError("y must be finite and lie within ±1e75, or its squares overflow")
+            return float(y)  # the core checks its size
 
     def _new_core(self, n_features: int, options: Options, seeds: Seeds) -> RegressorForest:
         return RegressorForest(n_features=n_features, options=options, seeds=seeds)
@@ -444,7 +446,10 @@ class AMFRegressor(RegressorMixin, Forest):  # type: ignore[misc]
 
 def _as_classes(labels: ArrayLike) -> NDArray[Any]:
     """Return the different labels, sorted."""
-    classes = np.unique(np.asarray(labels))
-    if not 1 <= len(classes) <= 65_535:
-        raise ValueError(f"classes holds {len(classes)} labels; there must be 1 to 65535")
+    all_labels = np.asarray(labels)
+    classes = np.unique(all_labels)
+    if all_labels.ndim != 1 or not 1 <= len(classes) <= 65_535:
+        raise ValueError(
+            f"classes has shape {all_labels.shape}; it must be a list of 1 to 65535 labels"
+        )
     return classes

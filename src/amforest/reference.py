@@ -5,8 +5,7 @@ core to this file, bit for bit, so rounding is part of what it says: features, r
 extensions are float32, everything else is double, and sums over features run in eight lanes.
 
 Names: v is a node, tau its birth time, [lower, upper] its range R_v, log_w and log_w_bar the
-logarithms of w_v and w̄_v. ŷ_v is the forecast of v's label model; h(∅) is the forecast of an
-empty one.
+logarithms of w_v and w̄_v, ŷ_v the forecast of its label model and h(∅) that of an empty one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Mixture = NDArray[np.float64]
-
 LANES = 8
 LOG_2 = math.log(2.0)
 # Beyond this gap between two logarithms the smaller term is lost in the rounding of the larger.
@@ -32,14 +30,9 @@ NEGLIGIBLE = 40.0
 class Random(Protocol):
     """What the tree draws from; the core's generator is one."""
 
-    def uniform(self) -> float:
-        """Draw from [0, 1)."""
-
-    def exponential(self, rate: float) -> float:
-        """Draw from Exp(rate)."""
-
-    def discrete(self, weights: Floats) -> int:
-        """Draw j with probability weights[j] / sum(weights)."""
+    def uniform(self) -> float: ...  # on [0, 1)
+    def exponential(self, rate: float) -> float: ...
+    def discrete(self, weights: Floats) -> int: ...  # j with probability ∝ weights[j]
 
 
 class ClassCounts:
@@ -135,7 +128,7 @@ class Node:
     threshold: float = -1.0
 
     def children(self) -> tuple[Node, Node] | None:
-        return None if self.left is None or self.right is None else (self.left, self.right)
+        return (self.left, self.right) if self.left and self.right else None
 
     def set_children(self, left: Node, right: Node) -> None:
         self.left, self.right = left, right
@@ -202,7 +195,7 @@ class Tree:
     # Algorithm 4
     def learn(self, x: Floats, y: float) -> None:
         """MondrianUpdate(x, y): extend the partition by x, then weigh and count y on x's path."""
-        v: Node | None = self.extend(x, y)
+        v: Node | None = self.extend(x + np.float32(0), y)  # a copy, without -0
         while v is not None:
             self.weigh(v, y)
             v.labels.update(y)
@@ -247,8 +240,7 @@ class Tree:
         feature = self.choose_feature(delta)
         on_left = x[feature] < v.lower[feature]
         low, high = (x, v.lower) if on_left else (v.upper, x)
-        leaf = self.new_leaf(time, x)
-        rest = self.move_down(v, time)
+        leaf, rest = self.new_leaf(time, x), self.move_down(v, time)
         v.set_children(*((leaf, rest) if on_left else (rest, leaf)))
         v.feature = feature
         v.threshold = self.choose_threshold(float(low[feature]), float(high[feature]))
@@ -267,7 +259,7 @@ class Tree:
         return float(threshold)
 
     def new_leaf(self, tau: float, x: Floats) -> Node:
-        return Node(tau, x.copy(), x.copy(), self.new_labels())
+        return Node(tau, x, x, self.new_labels())
 
     def move_down(self, v: Node, time: float) -> Node:
         """Copy σ_v, born at the given time, and hang v's subtree below the copy."""
@@ -282,18 +274,18 @@ class Tree:
         v.upper = np.maximum(v.upper, x)
 
     def child(self, v: Node, x: Floats) -> Node:
-        assert v.left is not None and v.right is not None
-        return v.left if x[v.feature] <= v.threshold else v.right
+        child = v.left if x[v.feature] <= v.threshold else v.right
+        assert child is not None, "v must be an inner node"
+        return child
 
     # Algorithm 6
     def share(self, v: Node) -> float:
         """½ w_v / w̄_v: the weight of the prunings that stop at v, among those that reach it."""
         if not self.use_aggregation:
             return 0.0
-        children = v.children()
-        if children is None:
-            return 0.5
-        return log_mean(v.log_w, children[0].log_w_bar + children[1].log_w_bar)[1]
+        if children := v.children():
+            return log_mean(v.log_w, children[0].log_w_bar + children[1].log_w_bar)[1]
+        return 0.5
 
     def path(self, x: Floats) -> Iterator[Node]:
         """Yield the nodes whose cells hold x, from the root to a leaf."""
@@ -336,7 +328,7 @@ class Tree:
         if extension == 0 or self.stays_whole(v):
             return 0.0
         children = v.children()
-        return 1.0 if children is None else -math.expm1(-extension * (children[0].tau - v.tau))
+        return -math.expm1(-extension * (children[0].tau - v.tau)) if children else 1.0
 
     def weighted_depth(self, x: Floats) -> float:
         """Σ_T w(T) depth_T(x), over the prunings T of the tree as it is."""

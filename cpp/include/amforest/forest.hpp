@@ -58,6 +58,13 @@ template <LabelModel Labels> class Forest {
     const Tree<Labels> &tree(std::size_t i) const { return trees_.at(i); }
     std::shared_lock<std::shared_mutex> reading() const { return std::shared_lock(mutex_); }
 
+    // How many rows should be given at once: enough to find a tree's nodes in the cache again,
+    // few enough to bound the scratch memory and the time for which others have to wait.
+    std::size_t rows_at_once() const {
+        const std::size_t forecasts = (std::size_t{1} << 20) / forecast_size();
+        return std::max<std::size_t>(std::min<std::size_t>(forecasts, 1 << 16) / n_trees(), 1);
+    }
+
     std::size_t bytes() const {
         const auto lock = reading();
         std::size_t sum = 0;
@@ -78,39 +85,42 @@ template <LabelModel Labels> class Forest {
     void predict_then_learn(const Matrix &X, std::span<const Label> y, double *out,
                             std::size_t n_threads) {
         const PaddedRows rows(X);
-        const std::size_t size = forecast_size();
-        std::vector<double> by_tree(trees_.size() * X.n_rows * size);
+        const std::size_t size = X.n_rows * forecast_size();
+        std::vector<double> by_tree(trees_.size() * size);
         const std::unique_lock lock(mutex_);
         make_room(X.n_rows);
         for_each_index(trees_.size(), n_threads, [&](std::size_t t) {
-            Scratch scratch(trees_[t].labels());
+            Predictor predictor(trees_[t].labels());
+            double *next = &by_tree[t * size];
             for (std::size_t i = 0; i < X.n_rows; ++i) {
-                scratch.forecast(trees_[t], rows[i], &by_tree[(i * trees_.size() + t) * size]);
+                predictor.predict(trees_[t], rows, i, i + 1,
+                                  [&](std::size_t, const auto &forecast) {
+                                      next = std::ranges::copy(forecast, next).out;
+                                  });
                 trees_[t].learn(rows[i], y[i]);
             }
         });
-        for (std::size_t i = 0; i < X.n_rows; ++i)
-            average(&by_tree[i * trees_.size() * size], out + i * size);
+        // In the trees' order: the same bits however many threads there were.
+        std::fill_n(out, size, 0.0);
+        for (std::size_t t = 0; t < trees_.size(); ++t)
+            for (std::size_t k = 0; k < size; ++k) out[k] += by_tree[t * size + k];
+        divide_by_trees({out, size});
     }
 
     void predict(const Matrix &X, double *out, std::size_t n_threads) const {
         const std::size_t size = forecast_size();
-        std::vector<double> by_tree(X.n_rows * trees_.size() * size);
-        predict_by_tree(X, by_tree.data(), n_threads);
-        for (std::size_t i = 0; i < X.n_rows; ++i)
-            average(&by_tree[i * trees_.size() * size], out + i * size);
+        std::fill_n(out, X.n_rows * size, 0.0);
+        for_each_forecast(X, n_threads, [&](std::size_t, std::size_t i, const auto &forecast) {
+            for (std::size_t k = 0; k < size; ++k) out[i * size + k] += forecast[k];
+        });
+        divide_by_trees({out, X.n_rows * size});
     }
 
     // The forecast of each tree: out[row][tree][entry].
     void predict_by_tree(const Matrix &X, double *out, std::size_t n_threads) const {
-        const PaddedRows rows(X);
         const std::size_t size = forecast_size();
-        const auto lock = reading();
-        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
-            Scratch scratch(trees_.front().labels());
-            for (std::size_t t = 0; t < trees_.size(); ++t)
-                for (std::size_t i = first; i < last; ++i)
-                    scratch.forecast(trees_[t], rows[i], out + (i * trees_.size() + t) * size);
+        for_each_forecast(X, n_threads, [&](std::size_t t, std::size_t i, const auto &forecast) {
+            std::ranges::copy(forecast, out + (i * trees_.size() + t) * size);
         });
     }
 
@@ -153,38 +163,63 @@ template <LabelModel Labels> class Forest {
         std::vector<float> values_;
     };
 
-    class Scratch {
-      public:
-        explicit Scratch(const Labels &labels)
-            : mixture_(labels.mixture_size()), above_(labels.mixture_size()) {}
+    // Rows that one tree predicts together: enough to hide a memory fetch behind the others' work.
+    static constexpr std::size_t kTogether = 16;
 
-        void forecast(const Tree<Labels> &tree, const float *x, double *out) {
-            std::ranges::fill(mixture_, 0.0);
-            tree.predict(x, mixture_, above_);
-            tree.labels().finish(mixture_, out);
+    class Predictor {
+      public:
+        explicit Predictor(const Labels &labels)
+            : size_(labels.mixture_size()), mixtures_(kTogether * size_), above_(size_) {}
+
+        // Calls use(i, forecast) with the tree's forecasts of rows [first, last).
+        template <class Use>
+        void predict(const Tree<Labels> &tree, const PaddedRows &rows, std::size_t first,
+                     std::size_t last, const Use &use) {
+            for (; first < last; first += kTogether) {
+                const std::size_t count = std::min(kTogether, last - first);
+                std::fill_n(mixtures_.begin(), count * size_, 0.0);
+                walks_.clear();
+                for (std::size_t i = 0; i < count; ++i)
+                    walks_.push_back({rows[first + i], mixture(i)});
+                tree.predict(walks_, above_);
+                for (std::size_t i = 0; i < count; ++i)
+                    use(first + i, tree.labels().finish(mixture(i)));
+            }
         }
 
       private:
-        std::vector<double> mixture_, above_;
+        std::span<double> mixture(std::size_t i) { return {&mixtures_[i * size_], size_}; }
+
+        std::size_t size_;
+        std::vector<double> mixtures_, above_;
+        std::vector<typename Tree<Labels>::Walk> walks_;
     };
 
     // Calls work(first, last) on blocks of rows that keep every thread busy.
     template <class Work>
     static void for_each_block(std::size_t n_rows, std::size_t n_threads, const Work &work) {
-        const std::size_t block = n_threads > 1 ? 32 : std::max<std::size_t>(n_rows, 1);
+        const std::size_t n_blocks = n_threads > 1 ? 4 * n_threads : 1;
+        const std::size_t block = std::max(kTogether, (n_rows + n_blocks - 1) / n_blocks);
         for_each_index((n_rows + block - 1) / block, n_threads, [&](std::size_t b) {
             work(b * block, std::min(n_rows, (b + 1) * block));
         });
     }
 
-    // The mean over trees, in their order: the same bits however many threads there were.
-    void average(const double *by_tree, double *out) const {
-        const std::size_t size = forecast_size();
-        for (std::size_t k = 0; k < size; ++k) {
-            double sum = 0;
-            for (std::size_t t = 0; t < trees_.size(); ++t) sum += by_tree[t * size + k];
-            out[k] = sum / static_cast<double>(trees_.size());
-        }
+    // Calls use(tree, row, forecast); for each row in the order of the trees.
+    template <class Use>
+    void for_each_forecast(const Matrix &X, std::size_t n_threads, const Use &use) const {
+        const PaddedRows rows(X);
+        const auto lock = reading();
+        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
+            Predictor predictor(trees_.front().labels());
+            for (std::size_t t = 0; t < trees_.size(); ++t)
+                predictor.predict(trees_[t], rows, first, last,
+                                  [&](std::size_t i, const auto &forecast) { use(t, i, forecast); });
+        });
+    }
+
+    void divide_by_trees(std::span<double> sums) const {
+        for (double &sum : sums) sum /= static_cast<double>(trees_.size());
     }
 
     // Whatever learning the rows may need, before anything changes.

@@ -18,10 +18,11 @@ namespace amforest {
 
 template <class M>
 concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y,
-                              std::span<double> mixture, double coefficient, double *out) {
+                              std::span<double> mixture, double coefficient) {
     m.make_room(std::size_t{1});
     m.add_leaf();
     m.add_inner(v); // a copy of v's statistics
+    cm.prefetch(v);
     { cm.accepts(y) } -> std::same_as<bool>;
     { cm.n_samples(v) } -> std::same_as<std::uint32_t>;
     { cm.loss(v, y) } -> std::same_as<double>;
@@ -32,7 +33,7 @@ concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y,
     { cm.forecast_size() } -> std::same_as<std::size_t>;
     cm.add_forecast(v, coefficient, mixture);
     cm.add_default(coefficient, mixture);
-    cm.finish(mixture, out);
+    { cm.finish(mixture) } -> std::same_as<std::span<const double>>;
 };
 
 // Krichevsky-Trofimov: the forecast of class k is (n_k + alpha) / (n + alpha K); log-loss.
@@ -63,6 +64,10 @@ class ClassCounts {
     void add_leaf() { *leaves_.at<LeafCount>(leaves_.add()) = LeafCount{}; }
 
     void add_inner(NodeId like) { copy_counts(like, inner_.at<std::uint32_t>(inner_.add())); }
+
+    void prefetch(NodeId v) const {
+        __builtin_prefetch(is_leaf(v) ? leaves_.at<char>(row_of(v)) : inner_.at<char>(v));
+    }
 
     bool accepts(Label y) const { return y < n_classes_; }
 
@@ -106,8 +111,9 @@ class ClassCounts {
         mixture[n_classes_] += coefficient / static_cast<double>(n_classes_);
     }
 
-    void finish(std::span<const double> mixture, double *out) const {
-        for (std::size_t k = 0; k < n_classes_; ++k) out[k] = mixture[k] + mixture[n_classes_];
+    std::span<const double> finish(std::span<double> mixture) const {
+        for (std::size_t k = 0; k < n_classes_; ++k) mixture[k] += mixture[n_classes_];
+        return mixture.first(n_classes_);
     }
 
     // Counts y several times at once, to restore a saved node.
@@ -183,6 +189,8 @@ class RunningMean {
     void add_leaf() { *leaves_.at<Mean>(leaves_.add()) = Mean{}; }
     void add_inner(NodeId like) { *inner_.at<Mean>(inner_.add()) = mean_of(like); }
 
+    void prefetch(NodeId v) const { __builtin_prefetch(&mean_of(v)); }
+
     // Far beyond this, sums of squares would overflow.
     bool accepts(Label y) const { return std::abs(y) <= 1e75; }
 
@@ -211,7 +219,7 @@ class RunningMean {
 
     void add_default(double, std::span<double>) const {} // h(empty) = 0
 
-    void finish(std::span<const double> mixture, double *out) const { *out = mixture[0]; }
+    std::span<const double> finish(std::span<double> mixture) const { return mixture; }
 
     // Restoring a saved node.
     void set(NodeId v, double mean, std::uint32_t n, bool constant) {

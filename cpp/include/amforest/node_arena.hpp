@@ -1,11 +1,10 @@
 // Nodes and their feature ranges in flat memory, by NodeId.
 //
-// What a visit needs lies side by side: an inner node is one 64-byte header followed by its range,
-// a leaf is a short header followed by its point. An id says which of the two it is and is enough
-// to compute the address, so a child can be fetched before anything of it is known.
-//
-// What a node's parent must know of it (its birth time, its log w-bar) is stored in the parent,
-// so that learning never visits a sibling. Ids never change and nothing is ever moved.
+// An id says whether a node is inner or a leaf, and is enough to compute where its header and its
+// range lie: a child can be fetched before anything of it is known. Headers lie apart from ranges,
+// because predicting reads no ranges. What a node's parent must know of it (its birth time, its
+// log w-bar) is stored in the parent, so that learning never visits a sibling. Ids never change
+// and nothing is ever moved.
 #pragma once
 
 #include <algorithm>
@@ -50,17 +49,21 @@ struct Leaf {
 class NodeArena {
   public:
     explicit NodeArena(std::size_t n_features)
-        : width_(padded(n_features)),
-          inner_(sizeof(InnerNode) + 2 * width_ * sizeof(float)),
-          leaves_(sizeof(Leaf) + width_ * sizeof(float)), uppers_(width_ * sizeof(float)) {
+        : width_(padded(n_features)), inner_(sizeof(InnerNode)), boxes_(2 * row_bytes()),
+          leaves_(sizeof(Leaf)), points_(row_bytes()), uppers_(row_bytes()) {
         inner_.make_room(1);
+        boxes_.make_room(1);
         *inner_.at<InnerNode>(inner_.add()) = InnerNode{};
+        boxes_.add();
     }
 
     std::size_t width() const { return width_; }
     std::size_t n_inner() const { return inner_.size() - 1; }
     std::size_t n_leaves() const { return leaves_.size(); }
-    std::size_t bytes() const { return inner_.bytes() + leaves_.bytes() + uppers_.bytes(); }
+    std::size_t bytes() const {
+        return inner_.bytes() + boxes_.bytes() + leaves_.bytes() + points_.bytes() +
+               uppers_.bytes();
+    }
 
     InnerNode &inner(NodeId v) { return *inner_.at<InnerNode>(v); }
     const InnerNode &inner(NodeId v) const { return *inner_.at<InnerNode>(v); }
@@ -70,18 +73,16 @@ class NodeArena {
     NodeId root() const { return inner(kStem).child[0]; }
     double log_w(NodeId v) const { return is_leaf(v) ? leaf(v).log_w : inner(v).log_w; }
 
-    Range range(NodeId v) const {
-        // A view: constness of the arena is not that of the floats it hands out.
-        auto &self = const_cast<NodeArena &>(*this);
+    Range range(NodeId v) {
         if (!is_leaf(v)) {
-            auto *lower = reinterpret_cast<float *>(&self.inner(v) + 1);
+            auto *lower = boxes_.at<float>(v);
             return {lower, lower + width_, width_};
         }
-        Leaf &leaf = self.leaf(v);
-        auto *lower = reinterpret_cast<float *>(&leaf + 1);
-        auto *upper = leaf.upper == kNone ? lower : self.uppers_.at<float>(leaf.upper);
-        return {lower, upper, width_};
+        auto *lower = points_.at<float>(row_of(v));
+        const std::uint32_t upper = leaf(v).upper;
+        return {lower, upper == kNone ? lower : uppers_.at<float>(upper), width_};
     }
+    ConstRange range(NodeId v) const { return const_cast<NodeArena &>(*this).range(v); }
 
     // Widening a leaf that holds one point gives it an upper corner of its own.
     void widen(NodeId v, const float *x) {
@@ -95,45 +96,51 @@ class NodeArena {
 
     // Room for what `count` samples can add at the most.
     void make_room(std::size_t count) {
-        inner_.make_room(count);
-        leaves_.make_room(count);
-        uppers_.make_room(count);
+        for (Rows *rows : {&inner_, &boxes_, &leaves_, &points_, &uppers_}) rows->make_room(count);
     }
 
     NodeId add_leaf(const float *x) {
         const NodeId v = leaves_.add() | kLeafBit;
         leaf(v) = Leaf{};
-        std::copy_n(x, width_, range(v).lower);
+        std::copy_n(x, width_, points_.at<float>(points_.add()));
         return v;
     }
 
-    // An inner node with v's range.
-    NodeId add_inner(const Range &like) {
+    NodeId add_inner(const ConstRange &range_of_v) {
         const NodeId v = inner_.add();
         inner(v) = InnerNode{};
-        const Range own = range(v);
-        std::copy_n(like.lower, width_, own.lower);
-        std::copy_n(like.upper, width_, own.upper);
+        auto *lower = boxes_.at<float>(boxes_.add());
+        std::copy_n(range_of_v.lower, width_, lower);
+        std::copy_n(range_of_v.upper, width_, lower + width_);
         return v;
     }
 
-    void prefetch(NodeId v) const {
-        const bool leaf = is_leaf(v);
-        const auto *start = leaf ? leaves_.at<char>(row_of(v)) : inner_.at<char>(v);
-        const std::size_t bytes = leaf ? sizeof(Leaf) + width_ * sizeof(float)
-                                       : sizeof(InnerNode) + 2 * width_ * sizeof(float);
+    void prefetch_header(NodeId v) const {
+        __builtin_prefetch(is_leaf(v) ? leaves_.at<char>(row_of(v)) : inner_.at<char>(v));
+    }
+
+    void prefetch_range(NodeId v) const {
+        if (is_leaf(v))
+            prefetch_lines(points_.at<char>(row_of(v)), row_bytes());
+        else
+            prefetch_lines(boxes_.at<char>(v), 2 * row_bytes());
+    }
+
+  private:
+    // Beyond this many bytes the hardware, which follows sequential loads, does better.
+    static constexpr std::size_t kPrefetchBytes = 512;
+
+    static void prefetch_lines(const char *start, std::size_t bytes) {
         for (std::size_t offset = 0; offset < std::min(bytes, kPrefetchBytes); offset += 64)
             __builtin_prefetch(start + offset);
     }
 
-  private:
-    // Beyond this the hardware, which follows sequential loads, does better.
-    static constexpr std::size_t kPrefetchBytes = 512;
+    std::size_t row_bytes() const { return width_ * sizeof(float); }
 
-    std::size_t width_; // floats in a row of features
-    Rows inner_;        // InnerNode, lower, upper
-    Rows leaves_;       // Leaf, point
-    Rows uppers_;       // upper corners of leaves that are more than a point
+    std::size_t width_;    // floats in a row of features
+    Rows inner_, boxes_;   // InnerNode; lower and upper corner
+    Rows leaves_, points_; // Leaf; its point, or its lower corner
+    Rows uppers_;          // upper corners of leaves that are more than a point
 };
 
 } // namespace amforest

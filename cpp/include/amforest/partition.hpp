@@ -46,7 +46,7 @@ class Partition {
         double birth_time = 0;
         while (true) {
             const Descent down = look_down(v, x);
-            const double extension = static_cast<double>(arena_.range(v).extension(x));
+            const double extension = static_cast<double>(range_of(v).extension(x));
             if (extension > 0) {
                 if (!stays_whole(v)) {
                     const double time = birth_time + rng.exponential(extension);
@@ -73,13 +73,16 @@ class Partition {
         if (is_leaf(v)) return {};
         const InnerNode &node = arena_.inner(v);
         const std::size_t side = node.side_of(x);
-        arena_.prefetch(node.child[side]);
+        arena_.prefetch_header(node.child[side]);
+        arena_.prefetch_range(node.child[side]);
         return {node.child[side], side, node.split_time};
     }
 
+    ConstRange range_of(NodeId v) const { return arena_.range(v); }
+
     // Inserts a node above v, which keeps its id and its subtree, and hangs x's leaf beside v.
     Extended split(NodeId v, const float *x, double time, Rng &rng) {
-        const Range range = arena_.range(v);
+        const ConstRange range = range_of(v);
         range.extension_by_feature(x, delta_);
         const std::size_t feature = rng.discrete(delta_);
         const bool on_left = x[feature] < range.lower[feature];

@@ -67,14 +67,31 @@ template <LabelModel Labels> class Tree {
         for (const Step &step : partition_.path().subspan(1)) labels_.update(step.inner, y);
     }
 
-    // Predict(x): adds the mixture of Equation (6) to `mixture`; `above` is scratch space.
-    void predict(const float *x, std::span<double> mixture, std::span<double> above) const {
-        if (empty())
-            labels_.add_default(1.0, mixture);
-        else if (options_.predict_extends)
-            predict_extending(x, mixture, above);
-        else
-            predict_in_place(x, mixture);
+    // One row on its way down, and the mixture that it gathers.
+    struct Walk {
+        const float *x;
+        std::span<double> mixture;
+        NodeId v = kNone;
+        double reach = 1; // weight of the prunings that go below v's ancestors
+    };
+
+    // Predict(x) for several rows: adds the mixture of Equation (6) to each walk's. Their ways
+    // down are interleaved, so that the memory fetches of one row overlap with the others' work.
+    // `above` is scratch space.
+    void predict(std::span<Walk> walks, std::span<double> above) const {
+        if (empty()) {
+            for (const Walk &walk : walks) labels_.add_default(1.0, walk.mixture);
+        } else if (options_.predict_extends) {
+            for (const Walk &walk : walks) predict_extending(walk.x, walk.mixture, above);
+        } else {
+            for (Walk &walk : walks) walk.v = arena().root();
+            for (std::size_t n = walks.size(); n > 0;)
+                for (std::size_t i = 0; i < n;)
+                    if (go_down(walks[i]))
+                        ++i;
+                    else
+                        walks[i] = walks[--n];
+        }
     }
 
     // Sum over the prunings T of w(T) depth_T(x).
@@ -126,19 +143,20 @@ template <LabelModel Labels> class Tree {
         arena.inner(kStem).child_log_w_bar[0] = log_w_bar;
     }
 
-    // `reach` is the weight of the prunings that go below v's ancestors; v takes its share of it.
-    void predict_in_place(const float *x, std::span<double> mixture) const {
-        double reach = 1;
-        NodeId v = arena().root();
-        while (!is_leaf(v)) {
-            const InnerNode &node = arena().inner(v);
-            const NodeId child = node.child[node.side_of(x)];
-            if (node.share > 0) labels_.add_forecast(v, reach * node.share, mixture);
-            reach *= 1.0 - node.share;
-            if (reach == 0) return;
-            v = child;
+    // Takes the share of the walk's node and moves on to its child; false at the end.
+    bool go_down(Walk &walk) const {
+        if (is_leaf(walk.v)) {
+            labels_.add_forecast(walk.v, walk.reach, walk.mixture);
+            return false;
         }
-        labels_.add_forecast(v, reach, mixture);
+        const InnerNode &node = arena().inner(walk.v);
+        const NodeId child = node.child[node.side_of(walk.x)];
+        arena().prefetch_header(child);
+        labels_.prefetch(child);
+        if (node.share > 0) labels_.add_forecast(walk.v, walk.reach * node.share, walk.mixture);
+        walk.reach *= 1.0 - node.share;
+        walk.v = child;
+        return walk.reach > 0;
     }
 
     // The mean of the forecasts over the places where x may branch off its path. At v this has

@@ -105,7 +105,7 @@ template <LabelModel Labels>
 void append_row(TreeTable<Labels> &table, const Tree<Labels> &tree, NodeId v,
                 std::size_t n_features) {
     const NodeArena &arena = tree.arena();
-    const Range range = arena.range(v);
+    const ConstRange range = arena.range(v);
     table.feature.push_back(is_leaf(v) ? -1 : std::int64_t{arena.inner(v).feature});
     table.threshold.push_back(is_leaf(v) ? -1.0F : arena.inner(v).threshold);
     table.n_samples.push_back(tree.labels().n_samples(v));

@@ -1,0 +1,232 @@
+"""Forecasts are Equation (6) to rounding: all prunings by brute force, and a per-step identity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import compress, product
+
+import numpy as np
+import pytest
+
+from amforest import AMFClassifier, AMFRegressor
+
+HALF = Fraction(1, 2)
+
+
+@dataclass(eq=False)
+class Node:
+    """A node with its weight and forecast as exact numbers."""
+
+    weight: Fraction
+    forecast: list[Fraction]
+    children: tuple[Node, ...] = ()
+    split: tuple[int, float] = (-1, 0.0)
+    birth_time: Fraction = Fraction(0)
+    pure: bool = False
+    lower: np.ndarray | None = None
+    upper: np.ndarray | None = None
+
+    def child(self, x):
+        feature, threshold = self.split
+        return self.children[0 if x[feature] <= threshold else 1]
+
+
+def exp(exponent: Fraction) -> Fraction:
+    with localcontext() as context:
+        context.prec = 60
+        return Fraction((Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
+
+
+def class_weight(labels, n_classes, alpha, charge_first):
+    """∏ (n_y + α) / (n + αK) over the labels in their order, and the forecast after them."""
+    counts, weight = [0] * n_classes, Fraction(1)
+    for n, y in enumerate(labels):
+        if n > 0 or charge_first:
+            weight *= (counts[y] + alpha) / (n + alpha * n_classes)
+        counts[y] += 1
+    return weight, [(count + alpha) / (len(labels) + alpha * n_classes) for count in counts]
+
+
+def mean_weight(labels, step, charge_first):
+    """Exp(-η Σ (mean of the labels before - y)²), and the mean."""
+    total = loss = Fraction(0)
+    for n, y in enumerate(labels):
+        if n > 0 or charge_first:
+            loss += (total / max(n, 1) - y) ** 2
+        total += y
+    return exp(-step * loss), [total / len(labels)]
+
+
+def exact_tree(table, X, y, weigh, row=0):
+    """The tree, its weights computed from nothing but its splits and the points in its cells."""
+    v = table[row]
+    weight, forecast = weigh(y)
+    children = ()
+    if v["left"] >= 0:
+        left = X[:, v["feature"]] <= v["threshold"]
+        children = tuple(
+            exact_tree(table, X[side], list(compress(y, side)), weigh, v[name])
+            for side, name in ((left, "left"), (~left, "right"))
+        )
+    return Node(
+        weight, forecast, children, (v["feature"], v["threshold"]), Fraction(v["birth_time"]),
+        len(set(y)) == 1, X.min(axis=0), X.max(axis=0),
+    )  # fmt: skip
+
+
+def prunings(v):
+    """Yield the leaves of all subtrees rooted at v."""
+    yield (v,)
+    if v.children:
+        for left, right in product(*(list(prunings(child)) for child in v.children)):
+            yield left + right
+
+
+def mixture(root, x, value):
+    """Σ_T π(T) w(T) value(v_T(x), its depth) / Σ_T π(T) w(T), with π(T) = 2^-‖T‖."""
+    path = [root]
+    while path[-1].children:
+        path.append(path[-1].child(x))
+    total, sums = Fraction(0), [Fraction(0)] * len(value(root, 0))
+    for leaves in prunings(root):
+        # ‖T‖: the nodes of T that are not leaves of the whole tree
+        exponent = 2 * len(leaves) - 1 - sum(not leaf.children for leaf in leaves)
+        weight = HALF**exponent * math.prod((leaf.weight for leaf in leaves), start=Fraction(1))
+        depth = next(i for i, v in enumerate(path) if v in leaves)
+        total += weight
+        sums = [s + weight * f for s, f in zip(sums, value(path[depth], depth), strict=True)]
+    return np.array([float(s / total) for s in sums])
+
+
+def forecast_of(v, depth):
+    return v.forecast
+
+
+def branch_off(root, at, x, default):
+    """A copy of the tree in which x has branched off at the given node of its path."""
+    if root is at:
+        fresh = Node(Fraction(1), default)
+        # x_0 <= inf: x goes to child 0, the fresh leaf.
+        return Node(root.weight, root.forecast, (fresh, root), (0, math.inf))
+    side = root.children.index(root.child(x))
+    children = list(root.children)
+    children[side] = branch_off(children[side], at, x, default)
+    return Node(root.weight, root.forecast, tuple(children), root.split)
+
+
+def extended_mixture(root, x, default, split_pure):
+    """The mean of the mixtures over the places where x may branch off."""
+    forecast, stays, v = 0.0, Fraction(1), root
+    while True:
+        delta = np.maximum(v.lower - x, 0) + np.maximum(x - v.upper, 0)
+        extension = Fraction(float(delta.sum())) if split_pure or not v.pure else Fraction(0)
+        leaf = not v.children
+        p = Fraction(int(leaf and extension > 0))
+        if not leaf:
+            p = 1 - exp(-extension * (v.children[0].birth_time - v.birth_time))
+        if p > 0:
+            forecast += float(stays * p) * mixture(branch_off(root, v, x, default), x, forecast_of)
+            stays *= 1 - p
+        if leaf:
+            return forecast + float(stays) * mixture(root, x, forecast_of)
+        v = v.child(x)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_forecasts_and_depths_are_the_mixture_over_all_prunings(seed):
+    """60 streams of 40 trees each, with up to six points on a grid whose sums are exact."""
+    rng = np.random.default_rng(seed)
+    n_rows, n_features, n_classes = rng.integers(1, 7), rng.integers(1, 4), rng.integers(2, 4)
+    X = rng.integers(0, 65, size=(n_rows, n_features)).astype(np.float32) / 64
+    X[rng.integers(n_rows)] = X[0]
+    queries = np.concatenate([X[:2], rng.integers(-16, 81, size=(2, n_features)) / 64])
+    queries = queries.astype(np.float32)
+    charge_first, predict_extends, split_pure, regression = (bool(seed >> b & 1) for b in range(4))
+    params = {
+        "n_estimators": 40, "charge_first": charge_first, "predict_extends": predict_extends,
+        "split_pure": split_pure, "random_state": seed,
+    }  # fmt: skip
+    if regression:
+        step = Fraction(3, 4)
+        model = AMFRegressor(step=float(step), **params)
+        y = rng.integers(-8, 9, size=n_rows) / 4
+        labels, default = [Fraction(label) for label in y], [Fraction(0)]
+        weigh = lambda labels: mean_weight(labels, step, charge_first)  # noqa: E731
+        forecasts = model.fit(X, y).predict_by_tree(queries)[..., None]
+    else:
+        alpha = Fraction(0.01) if n_classes > 2 else HALF
+        model = AMFClassifier(classes=range(n_classes), **params)
+        y = rng.integers(0, n_classes, size=n_rows)
+        labels, default = y.tolist(), [Fraction(1, int(n_classes))] * n_classes
+        weigh = lambda labels: class_weight(labels, n_classes, alpha, charge_first)  # noqa: E731
+        forecasts = model.fit(X, y).predict_proba_by_tree(queries)
+    depths = model.weighted_depth(queries)
+    for t in range(40):
+        root = exact_tree(model.tree_table(t), X, labels, weigh)
+        for i, x in enumerate(queries):
+            expected = (
+                extended_mixture(root, x, default, split_pure)
+                if predict_extends
+                else mixture(root, x, forecast_of)
+            )
+            np.testing.assert_allclose(forecasts[i, t], expected, rtol=0, atol=1e-12)
+            depth = mixture(root, x, lambda v, depth: [Fraction(depth)])
+            np.testing.assert_allclose(depths[i, t], depth, rtol=0, atol=1e-12)
+
+
+def path_before_the_label(old, new, x, n_classes, alpha):
+    """Follow x in the tree extended by it, with the weights from before its label.
+
+    Yields (log w, log ŷ for each class, log w̄ of the child that x does not go to) from the root
+    to the leaf. `old` and `new` are the tables before and after learning.
+    """
+    o, n = 0, 0
+    while True:
+        fresh = o is None
+        counts = np.zeros(n_classes) if fresh else old["counts"][o]
+        log_forecast = np.log((counts + alpha) / (counts.sum() + alpha * n_classes))
+        log_w = 0.0 if fresh else old["log_w"][o]
+        if new["left"][n] < 0:
+            yield log_w, log_forecast, None
+            return
+        feature, threshold = new["feature"][n], new["threshold"][n]
+        side = "left" if x[feature] <= threshold else "right"
+        other = "right" if side == "left" else "left"
+        inserted = old["feature"][o] != feature or old["threshold"][o] != threshold
+        # A new split moves the whole of the old node to the side where x is not.
+        yield log_w, log_forecast, old["log_w_bar"][o if inserted else old[other][o]]
+        o = None if inserted else old[side][o]
+        n = new[side][n]
+
+
+@pytest.mark.parametrize("stream", range(20))
+def test_the_root_gains_the_log_of_the_forecast_at_each_step(stream):
+    """log w̄_root after the label - before = log p̂(y), with charge_first and η = 1: 10⁵ steps."""
+    rng = np.random.default_rng(stream)
+    n_classes, alpha = 2 + stream % 3, 0.5
+    for repetition in range(25):
+        X = rng.uniform(size=(201, 2)).astype(np.float32)
+        y = (rng.uniform(size=201) < X[:, 0]) * rng.integers(1, n_classes, size=201)
+        model = AMFClassifier(
+            n_estimators=1, charge_first=True, split_pure=bool(stream % 2), dirichlet=alpha,
+            classes=range(n_classes), random_state=repetition,
+        )  # fmt: skip
+        old = model.learn_one(X[0], y[0])._core.tree_table(0)
+        for x, label in zip(X[1:], y[1:].tolist(), strict=True):
+            forecast = model.predict_proba_one(x)[label]
+            new = model.learn_one(x, label)._core.tree_table(0)
+            path = list(path_before_the_label(old, new, x, n_classes, alpha))
+            log_w, log_forecast, _ = path[-1]
+            before, numerator = log_w, log_w + log_forecast[label]
+            for log_w, log_forecast, sibling in reversed(path[:-1]):
+                before = np.logaddexp(log_w, sibling + before) - math.log(2)
+                numerator = np.logaddexp(log_w + log_forecast[label], sibling + numerator)
+                numerator -= math.log(2)
+            gain = new["log_w_bar"][0] - before
+            assert abs(gain - (numerator - before)) < 1e-12
+            if len(new["left"]) == len(old["left"]):  # x has split nothing: p̂ was our forecast
+                assert abs(gain - math.log(forecast)) < 1e-12
+            old = new
