@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -282,6 +283,27 @@ def test_a_clone_has_the_parameters_and_no_trees(stream):
     assert (twin.n_estimators, twin.step) == (3, 0.5)
     with pytest.raises(NotFittedError):
         twin.predict(X)
+
+
+# Interruption
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+def test_ctrl_c_keeps_what_was_learnt(cls):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(400_000, 4)).astype(np.float32), rng.integers(0, 2, size=400_000)
+    model = cls(random_state=0).partial_fit(X[:10], y[:10])
+    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[10:], y[10:])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    n = model.n_samples_seen_
+    assert 10 < n < len(X)
+    assert tables(model) == tables(cls(random_state=0).fit(X[:n], y[:n]))
 
 
 # Bad input

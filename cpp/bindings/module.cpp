@@ -25,8 +25,8 @@ using Input = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 template <class T> using Output = nb::ndarray<nb::numpy, T>;
 
 using Shape = std::vector<std::size_t>;
-using Seeds = Input<std::uint64_t, 2>;         // trees x 4 words
-using Tables = std::optional<nb::list>;        // the tables of grown trees
+using Seeds = Input<std::uint64_t, 2>;  // trees x 4 words
+using Tables = std::optional<nb::list>; // the tables of grown trees
 
 // Hands a vector's memory to a numpy array, without a copy.
 template <class T> Output<T> to_numpy(std::vector<T> values, const Shape &shape) {
@@ -161,10 +161,9 @@ template <class Labels> struct Bindings {
 
     static Matrix checked(const Forest &forest, const Matrix &rows, const char *name) {
         if (rows.n_features != forest.n_features())
-            throw std::invalid_argument(std::string(name) + " has " +
-                                        std::to_string(rows.n_features) +
-                                        " features; the forest was built for " +
-                                        std::to_string(forest.n_features()));
+            throw std::invalid_argument(
+                std::string(name) + " has " + std::to_string(rows.n_features) +
+                " features; the forest was built for " + std::to_string(forest.n_features()));
         check_features(rows, name);
         return rows;
     }
@@ -197,8 +196,8 @@ template <class Labels> struct Bindings {
         forest.learn(row, {&y, 1}, 1);
     }
 
-    static Output<double> predict_then_learn(Forest &forest, const Features &X,
-                                             const LabelArray &y, std::size_t n_threads) {
+    static Output<double> predict_then_learn(Forest &forest, const Features &X, const LabelArray &y,
+                                             std::size_t n_threads) {
         const Matrix rows = matrix(forest, X);
         const auto all = labels(forest, rows, y);
         const std::size_t size = forest.forecast_size();
@@ -361,8 +360,8 @@ NB_MODULE(_core, m) {
     nb::class_<Options>(m, "Options")
         .def(
             "__init__",
-            [](Options *self, double step, bool use_aggregation, bool split_pure,
-               bool charge_first, bool predict_extends) {
+            [](Options *self, double step, bool use_aggregation, bool split_pure, bool charge_first,
+               bool predict_extends) {
                 require(step > 0 && step <= 1e100, "step must lie in (0, 1e100]");
                 new (self)
                     Options{step, use_aggregation, split_pure, charge_first, predict_extends};
@@ -394,8 +393,7 @@ NB_MODULE(_core, m) {
             const auto new_labels = [] { return RunningMean(); };
             Regressor::build(self, n_features, options, new_labels, seeds, trees);
         },
-        nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(),
-        "trees"_a = nb::none());
+        nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(), "trees"_a = nb::none());
     Regressor::bind(regressor);
 }
 

@@ -17,7 +17,7 @@ from amforest._base import Floats, Forest, Seeds, naming
 from amforest._core import ClassifierForest, Options, RegressorForest
 
 
-class AMFClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
+class AMFClassifier(ClassifierMixin, Forest):
     """Aggregated Mondrian forest for classification.
 
     An online random forest: trees grow one sample at a time, and the forecast of each tree is the
@@ -163,8 +163,7 @@ class AMFClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
             Columns are in the order of `classes_`. Before any data, and if `classes` was given to
             the constructor, the uniform distribution.
         """
-        if self._knows_only_classes():
-            classes = _as_classes(self.classes)
+        if (classes := self._announced()) is not None:
             n_rows = len(check_array(X, dtype=np.float32))
             return np.full((n_rows, len(classes)), 1 / len(classes))
         return self._grown().predict(self._rows(X), self._n_threads())
@@ -193,8 +192,8 @@ class AMFClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,)
         """
-        probabilities = self.predict_proba(X)
-        return self._classes()[np.argmax(probabilities, axis=1)]
+        labels: NDArray[Any] = self._most_probable(self.predict_proba(X))
+        return labels
 
     def predict_proba_one(self, x: Sequence[float] | NDArray[Any]) -> Floats:
         """Forecast the probabilities of the classes for one row, the quick way.
@@ -207,8 +206,9 @@ class AMFClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         -------
         ndarray of shape (n_classes,)
         """
-        if self._knows_only_classes():
-            return self.predict_proba(np.asarray(x)[None])[0]
+        if self._announced() is not None:
+            forecast: Floats = self.predict_proba(np.asarray(x)[None])[0]
+            return forecast
         return self._grown().predict_row(self._row(x))
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> Any:
@@ -222,7 +222,7 @@ class AMFClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         -------
         An element of `classes_`.
         """
-        return self._classes()[np.argmax(self.predict_proba_one(x))]
+        return self._most_probable(self.predict_proba_one(x))
 
     def predict_proba_by_tree(self, X: ArrayLike) -> Floats:
         """Forecast the probabilities of the classes with each tree; `predict_proba` is their mean.
@@ -272,14 +272,17 @@ class AMFClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
             dirichlet=float(default if self.dirichlet is None else self.dirichlet),
         )
 
-    def _knows_only_classes(self) -> bool:
-        return not self._has_learnt() and self.classes is not None
+    def _announced(self) -> NDArray[Any] | None:
+        """Return the classes if they are all that is known."""
+        return None if self._has_learnt() or self.classes is None else _as_classes(self.classes)
 
-    def _classes(self) -> NDArray[Any]:
-        return _as_classes(self.classes) if self._knows_only_classes() else self.classes_
+    def _most_probable(self, probabilities: Floats) -> Any:
+        announced = self._announced()
+        classes = self.classes_ if announced is None else announced
+        return classes[np.argmax(probabilities, axis=-1)]
 
 
-class AMFRegressor(RegressorMixin, Forest):  # type: ignore[misc]
+class AMFRegressor(RegressorMixin, Forest):
     """Aggregated Mondrian forest for regression.
 
     An online random forest: trees grow one sample at a time, and the forecast of each tree is the

@@ -72,7 +72,8 @@ class ClassCounts:
         mixture[-1] += coefficient / len(self.counts)
 
     def finish(self, mixture: Mixture) -> Mixture:
-        return mixture[:-1] + mixture[-1]
+        forecast: Mixture = mixture[:-1] + mixture[-1]
+        return forecast
 
 
 class RunningMean:
@@ -92,7 +93,6 @@ class RunningMean:
     def update(self, y: float) -> None:
         self.constant = self.n == 0 or self.is_pure(y)
         self.n += 1
-        # The first label is stored as it is, and a constant mean stays exact.
         self.mean = y if self.n == 1 else self.mean + (y - self.mean) / self.n
 
     def empty_mixture(self) -> Mixture:
@@ -123,7 +123,7 @@ class Node:
     log_w_bar: float = 0.0
     parent: Node | None = None
     left: Node | None = None  # v0: x_j <= threshold
-    right: Node | None = None  # v1
+    right: Node | None = None
     feature: int = -1
     threshold: float = -1.0
 
@@ -137,7 +137,8 @@ class Node:
 
 def extension_by_feature(x: Floats, v: Node) -> Floats:
     """Δ_j = (x_j - b_j)_+ + (a_j - x_j)_+, of which one term at the most is not zero."""
-    return np.maximum(np.maximum(x - v.upper, v.lower - x), np.float32(0))
+    delta: Floats = np.maximum(np.maximum(x - v.upper, v.lower - x), np.float32(0))
+    return delta
 
 
 def lane_sum(values: Floats) -> float:
@@ -197,14 +198,13 @@ class Tree:
         """MondrianUpdate(x, y): extend the partition by x, then weigh and count y on x's path."""
         v: Node | None = self.extend(x + np.float32(0), y)  # a copy, without -0
         while v is not None:
-            self.weigh(v, y)
+            if self.use_aggregation:
+                self.weigh(v, y)
             v.labels.update(y)
             v = v.parent
 
     def weigh(self, v: Node, y: float) -> None:
         """w_v ← w_v exp(-η ℓ(ŷ_v, y)), then w̄_v. The label must not have been counted yet."""
-        if not self.use_aggregation:
-            return
         if v.labels.n > 0 or self.charge_first:
             v.log_w -= self.step * v.labels.loss(y)
         v.log_w_bar = v.log_w

@@ -27,8 +27,7 @@ inline LogMean log_mean(double log_a, double log_b) {
 
 // Sets v's share and returns log w-bar_v.
 inline double aggregate(InnerNode &v) {
-    const auto [log_w_bar, share] =
-        log_mean(v.log_w, v.child_log_w_bar[0] + v.child_log_w_bar[1]);
+    const auto [log_w_bar, share] = log_mean(v.log_w, v.child_log_w_bar[0] + v.child_log_w_bar[1]);
     v.share = share;
     return log_w_bar;
 }

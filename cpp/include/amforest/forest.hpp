@@ -39,8 +39,7 @@ inline void check_features(const Matrix &X, const char *name) {
     const auto at = static_cast<std::size_t>(bad - X.data);
     std::string place = std::to_string(at % X.n_features);
     if (X.n_rows > 1) place = std::to_string(at / X.n_features) + ", " + place;
-    throw std::invalid_argument(std::string(name) + "[" + place + "] is " +
-                                std::to_string(*bad) +
+    throw std::invalid_argument(std::string(name) + "[" + place + "] is " + std::to_string(*bad) +
                                 "; features must be finite and lie within ±2**100");
 }
 
@@ -200,9 +199,8 @@ template <LabelModel Labels> class Forest {
     static void for_each_block(std::size_t n_rows, std::size_t n_threads, const Work &work) {
         const std::size_t n_blocks = n_threads > 1 ? 4 * n_threads : 1;
         const std::size_t block = std::max(kTogether, (n_rows + n_blocks - 1) / n_blocks);
-        for_each_index((n_rows + block - 1) / block, n_threads, [&](std::size_t b) {
-            work(b * block, std::min(n_rows, (b + 1) * block));
-        });
+        for_each_index((n_rows + block - 1) / block, n_threads,
+                       [&](std::size_t b) { work(b * block, std::min(n_rows, (b + 1) * block)); });
     }
 
     // Calls use(tree, row, forecast); for each row in the order of the trees.
@@ -213,8 +211,9 @@ template <LabelModel Labels> class Forest {
         for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
             Predictor predictor(trees_.front().labels());
             for (std::size_t t = 0; t < trees_.size(); ++t)
-                predictor.predict(trees_[t], rows, first, last,
-                                  [&](std::size_t i, const auto &forecast) { use(t, i, forecast); });
+                predictor.predict(
+                    trees_[t], rows, first, last,
+                    [&](std::size_t i, const auto &forecast) { use(t, i, forecast); });
         });
     }
 

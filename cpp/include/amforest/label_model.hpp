@@ -45,8 +45,8 @@ class ClassCounts {
 
     ClassCounts(std::size_t n_classes, double alpha)
         : n_classes_(n_classes), alpha_(alpha),
-          total_alpha_(alpha * static_cast<double>(n_classes)), inner_(row_bytes()), leaves_(sizeof(LeafCount)),
-          mixed_(row_bytes()) {
+          total_alpha_(alpha * static_cast<double>(n_classes)), inner_(row_bytes()),
+          leaves_(sizeof(LeafCount)), mixed_(row_bytes()) {
         inner_.make_room(1);
         std::fill_n(inner_.at<std::uint32_t>(inner_.add()), 1 + n_classes, 0U); // the stem's
     }

@@ -41,7 +41,7 @@ struct alignas(64) InnerNode {
 };
 
 struct Leaf {
-    double log_w = 0;           // log w_v, which is log w-bar_v too
+    double log_w = 0;            // log w_v, which is log w-bar_v too
     std::uint32_t upper = kNone; // row of the upper corner, once the leaf is more than a point
     std::uint32_t reserved = 0;
 };

@@ -28,9 +28,9 @@ class Partition {
     std::span<const Step> path() const { return path_; }
 
     struct Extended {
-        NodeId leaf;   // the leaf that holds x
+        NodeId leaf; // the leaf that holds x
         bool leaf_is_new;
-        NodeId moved;  // the node that a new split moved down, beside that leaf; or kNone
+        NodeId moved; // the node that a new split moved down, beside that leaf; or kNone
     };
 
     // ExtendCell(root, x). A node for which `stays_whole(v)` holds is not split.

@@ -54,9 +54,8 @@ template <LabelModel Labels> class Tree {
 
     // MondrianUpdate(x, y): extends the partition by x, then weighs and counts y on x's path.
     void learn(const float *x, Label y) {
-        const auto [leaf, leaf_is_new, moved] = partition_.extend(x, rng_, [&](NodeId v) {
-            return !options_.split_pure && labels_.is_pure(v, y);
-        });
+        const auto [leaf, leaf_is_new, moved] = partition_.extend(
+            x, rng_, [&](NodeId v) { return !options_.split_pure && labels_.is_pure(v, y); });
         if (moved != kNone) {
             inherit(moved);
             labels_.add_inner(moved);

@@ -140,9 +140,9 @@ TreeTable<Labels> to_table(const Tree<Labels> &tree, std::size_t n_features) {
 template <LabelModel Labels>
 void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Labels> &tree) {
     const std::size_t n_rows = table.n_rows();
-    for (const std::size_t size : {table.threshold.size(), table.birth_time.size(),
-                                   table.n_samples.size(), table.log_w.size(),
-                                   table.log_w_bar.size()})
+    for (const std::size_t size :
+         {table.threshold.size(), table.birth_time.size(), table.n_samples.size(),
+          table.log_w.size(), table.log_w_bar.size()})
         require(size == n_rows, "columns must have equal lengths");
     require(table.lower.size() == n_rows * n_features && table.upper.size() == n_rows * n_features,
             "lower and upper must have one entry per node and feature");
