@@ -377,7 +377,8 @@ NB_MODULE(_core, m) {
            const Seeds &seeds, std::size_t n_classes, double dirichlet, const Tables &trees) {
             require(n_classes > 0 && n_classes <= 65535, "n_classes must lie in [1, 65535]");
             require(dirichlet > 0 && dirichlet <= 1e100, "dirichlet must lie in (0, 1e100]");
-            const auto new_labels = [&] { return ClassCounts(n_classes, dirichlet); };
+            const auto prior = std::make_shared<ClassCounts::Prior>(n_classes, dirichlet);
+            const auto new_labels = [&] { return ClassCounts(prior); };
             Classifier::build(self, n_features, options, new_labels, seeds, trees);
         },
         nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(), "n_classes"_a,

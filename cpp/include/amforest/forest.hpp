@@ -76,7 +76,7 @@ template <LabelModel Labels> class Forest {
         const std::unique_lock lock(mutex_);
         make_room(X.n_rows);
         for_each_index(trees_.size(), n_threads, [&](std::size_t t) {
-            for (std::size_t i = 0; i < X.n_rows; ++i) trees_[t].learn(rows[i], y[i]);
+            trees_[t].learn([&](std::size_t i) { return rows[i]; }, y);
         });
     }
 
@@ -96,7 +96,7 @@ template <LabelModel Labels> class Forest {
                                   [&](std::size_t, const auto &forecast) {
                                       next = std::ranges::copy(forecast, next).out;
                                   });
-                trees_[t].learn(rows[i], y[i]);
+                trees_[t].learn([&](std::size_t) { return rows[i]; }, y.subspan(i, 1));
             }
         });
         // In the trees' order: the same bits however many threads there were.

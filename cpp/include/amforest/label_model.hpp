@@ -9,7 +9,10 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "amforest/memory.hpp"
 #include "amforest/node_arena.hpp"
@@ -18,8 +21,9 @@ namespace amforest {
 
 template <class M>
 concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y,
-                              std::span<double> mixture, double coefficient) {
-    m.make_room(std::size_t{1});
+                              std::span<double> mixture, double coefficient, std::size_t count) {
+    m.make_room(count, count); // for `count` nodes, and as many labels in a node
+    { cm.n_leaves() } -> std::same_as<std::size_t>;
     m.add_leaf();
     m.add_inner(v); // a copy of v's statistics
     cm.prefetch(v);
@@ -36,6 +40,27 @@ concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y,
     { cm.finish(mixture) } -> std::same_as<std::span<const double>>;
 };
 
+// log(n + offset) for integers n: from a table that grows with the samples, up to a limit.
+class LogTable {
+  public:
+    explicit LogTable(double offset) : offset_(offset) {}
+
+    void make_room(std::size_t n) {
+        for (std::size_t i = logs_.size(); i <= std::min(n, kLargest); ++i)
+            logs_.push_back(std::log(static_cast<double>(i) + offset_));
+    }
+
+    double operator()(std::uint32_t n) const {
+        return n < logs_.size() ? logs_[n] : std::log(n + offset_);
+    }
+
+  private:
+    static constexpr std::size_t kLargest = 1 << 16;
+
+    double offset_;
+    std::vector<double> logs_;
+};
+
 // Krichevsky-Trofimov: the forecast of class k is (n_k + alpha) / (n + alpha K); log-loss.
 // Inner nodes count every class. A leaf counts its only class, and the others once it has some.
 class ClassCounts {
@@ -43,24 +68,39 @@ class ClassCounts {
     using Label = std::uint32_t;
     static constexpr const char *kAccepted = "y must be indices of classes";
 
-    ClassCounts(std::size_t n_classes, double alpha)
-        : n_classes_(n_classes), alpha_(alpha),
-          total_alpha_(alpha * static_cast<double>(n_classes)), inner_(row_bytes()),
+    // What all trees of a forest share.
+    struct Prior {
+        Prior(std::size_t n_classes, double dirichlet)
+            : n_classes(n_classes), alpha(dirichlet),
+              total_alpha(dirichlet * static_cast<double>(n_classes)), log_count(alpha),
+              log_total(total_alpha) {}
+
+        std::size_t n_classes;
+        double alpha;                  // parameter of the Dirichlet prior
+        double total_alpha;            // alpha K
+        LogTable log_count, log_total; // log(n_k + alpha), log(n + alpha K)
+    };
+
+    explicit ClassCounts(std::shared_ptr<Prior> prior)
+        : prior_(std::move(prior)), n_classes_(prior_->n_classes), inner_(row_bytes()),
           leaves_(sizeof(LeafCount)), mixed_(row_bytes()) {
         inner_.make_room(1);
-        std::fill_n(inner_.at<std::uint32_t>(inner_.add()), 1 + n_classes, 0U); // the stem's
+        std::fill_n(inner_.at<std::uint32_t>(inner_.add()), 1 + n_classes_, 0U); // the stem's
     }
 
     std::size_t n_classes() const { return n_classes_; }
-    double alpha() const { return alpha_; }
+    double alpha() const { return prior_->alpha; }
     std::size_t bytes() const { return inner_.bytes() + leaves_.bytes() + mixed_.bytes(); }
 
-    void make_room(std::size_t count) {
+    void make_room(std::size_t count, std::size_t n_samples) {
         inner_.make_room(count);
         leaves_.make_room(count);
         mixed_.make_room(count);
+        prior_->log_count.make_room(n_samples);
+        prior_->log_total.make_room(n_samples);
     }
 
+    std::size_t n_leaves() const { return leaves_.size(); }
     void add_leaf() { *leaves_.at<LeafCount>(leaves_.add()) = LeafCount{}; }
 
     void add_inner(NodeId like) { copy_counts(like, inner_.at<std::uint32_t>(inner_.add())); }
@@ -81,7 +121,7 @@ class ClassCounts {
     }
 
     double loss(NodeId v, Label y) const {
-        return std::log(n_samples(v) + total_alpha_) - std::log(count(v, y) + alpha_);
+        return prior_->log_total(n_samples(v)) - prior_->log_count(count(v, y));
     }
 
     bool is_pure(NodeId v, Label y) const { return count(v, y) == n_samples(v); }
@@ -99,12 +139,12 @@ class ClassCounts {
     std::size_t forecast_size() const { return n_classes_; }
 
     void add_forecast(NodeId v, double coefficient, std::span<double> mixture) const {
-        const double scale = coefficient / (n_samples(v) + total_alpha_);
+        const double scale = coefficient / (n_samples(v) + prior_->total_alpha);
         if (const std::uint32_t *row = dense(v))
             for (std::size_t k = 0; k < n_classes_; ++k) mixture[k] += scale * row[1 + k];
         else
             mixture[leaf(v).label] += scale * leaf(v).n;
-        mixture[n_classes_] += scale * alpha_;
+        mixture[n_classes_] += scale * prior_->alpha;
     }
 
     void add_default(double coefficient, std::span<double> mixture) const {
@@ -162,9 +202,8 @@ class ClassCounts {
         }
     }
 
+    std::shared_ptr<Prior> prior_;
     std::size_t n_classes_;
-    double alpha_;       // parameter of the Dirichlet prior
-    double total_alpha_; // alpha K
     Rows inner_, leaves_, mixed_;
 };
 
@@ -181,11 +220,12 @@ class RunningMean {
 
     std::size_t bytes() const { return inner_.bytes() + leaves_.bytes(); }
 
-    void make_room(std::size_t count) {
+    void make_room(std::size_t count, std::size_t) {
         inner_.make_room(count);
         leaves_.make_room(count);
     }
 
+    std::size_t n_leaves() const { return leaves_.size(); }
     void add_leaf() { *leaves_.at<Mean>(leaves_.add()) = Mean{}; }
     void add_inner(NodeId like) { *inner_.at<Mean>(inner_.add()) = mean_of(like); }
 

@@ -24,42 +24,38 @@ class Partition {
     NodeArena &arena() { return arena_; }
     const NodeArena &arena() const { return arena_; }
 
-    // The steps from the stem to the leaf of the last x.
-    std::span<const Step> path() const { return path_; }
-
-    struct Extended {
-        NodeId leaf; // the leaf that holds x
-        bool leaf_is_new;
-        NodeId moved; // the node that a new split moved down, beside that leaf; or kNone
-    };
-
-    // ExtendCell(root, x). A node for which `stays_whole(v)` holds is not split.
-    template <class StaysWhole>
-    Extended extend(const float *x, Rng &rng, const StaysWhole &stays_whole) {
+    // ExtendCell(root, x), one node at a time: start, then go_down until it returns false.
+    void start() {
         path_.assign(1, Step{kStem, 0});
-        NodeId v = arena_.root();
-        if (v == kNone) {
-            v = arena_.add_leaf(x);
-            arena_.inner(kStem).child[0] = v;
-            return {v, true, kNone};
-        }
-        double birth_time = 0;
-        while (true) {
-            const Descent down = look_down(v, x);
-            const double extension = static_cast<double>(range_of(v).extension(x));
-            if (extension > 0) {
-                if (!stays_whole(v)) {
-                    const double time = birth_time + rng.exponential(extension);
-                    if (is_leaf(v) || time < down.split_time) return split(v, x, time, rng);
-                }
-                arena_.widen(v, x);
-            }
-            if (is_leaf(v)) return {v, false, kNone};
-            path_.push_back({v, down.side});
-            birth_time = down.split_time;
-            v = down.child;
-        }
+        birth_time_ = 0;
     }
+
+    // Visits the child at the end of the path. A node for which `stays_whole(v)` holds is not
+    // split. At the end the path leads to the leaf that holds x.
+    template <class StaysWhole>
+    bool go_down(const float *x, Rng &rng, const StaysWhole &stays_whole) {
+        const NodeId v = end_of_path();
+        if (v == kNone) return hang(arena_.add_leaf(x));
+        const Descent down = look_down(v, x);
+        const double extension = static_cast<double>(range_of(v).extension(x));
+        if (extension > 0) {
+            if (!stays_whole(v)) {
+                const double limit = down.split_time - birth_time_;
+                const double time = birth_time_ + rng.exponential_below(limit, extension);
+                if (is_leaf(v) || time < down.split_time) return split(v, x, time, rng);
+            }
+            arena_.widen(v, x);
+        }
+        if (is_leaf(v)) return false;
+        path_.push_back({v, down.side});
+        birth_time_ = down.split_time;
+        return true;
+    }
+
+    // The steps from the stem to the leaf of x.
+    std::vector<Step> &path() { return path_; }
+
+    NodeId end_of_path() const { return arena_.inner(path_.back().inner).child[path_.back().side]; }
 
   private:
     struct Descent {
@@ -81,7 +77,7 @@ class Partition {
     ConstRange range_of(NodeId v) const { return arena_.range(v); }
 
     // Inserts a node above v, which keeps its id and its subtree, and hangs x's leaf beside v.
-    Extended split(NodeId v, const float *x, double time, Rng &rng) {
+    bool split(NodeId v, const float *x, double time, Rng &rng) {
         const ConstRange range = range_of(v);
         range.extension_by_feature(x, delta_);
         const std::size_t feature = rng.discrete(delta_);
@@ -98,10 +94,15 @@ class Partition {
         node.threshold = threshold_between(low, high, rng.uniform());
         node.split_time = time;
 
-        const Step parent = path_.back();
-        arena_.inner(parent.inner).child[parent.side] = above;
+        hang(above);
         path_.push_back({above, on_left ? 0U : 1U});
-        return {leaf, true, v};
+        return false;
+    }
+
+    // Puts v at the end of the path.
+    bool hang(NodeId v) {
+        arena_.inner(path_.back().inner).child[path_.back().side] = v;
+        return false;
     }
 
     // Uniform on [low, high], rounded so that low <= s < high: the split separates.
@@ -113,6 +114,7 @@ class Partition {
 
     NodeArena arena_;
     std::vector<Step> path_;
+    double birth_time_ = 0; // of the node at the end of the path
     std::vector<float> delta_;
 };
 

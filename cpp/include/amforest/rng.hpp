@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace amforest {
@@ -24,6 +25,16 @@ class Rng {
 
     // Exp(rate), by inversion.
     double exponential(double rate) { return -std::log1p(-uniform()) / rate; }
+
+    // Draws E ~ Exp(rate) and returns it if it is below the limit, infinity otherwise: as
+    // exponential(rate), mostly without its logarithm. -log(1 - u) >= u, and the margin covers
+    // all rounding.
+    double exponential_below(double limit, double rate) {
+        constexpr double kMargin = 1 + 0x1.0p-40;
+        const double u = uniform();
+        if (u > kMargin * (limit * rate)) return std::numeric_limits<double>::infinity();
+        return -std::log1p(-u) / rate;
+    }
 
     // Index j with probability weights[j] / sum(weights); weights are >= 0 and not all 0.
     std::size_t discrete(std::span<const float> weights) {

@@ -43,7 +43,7 @@ template <LabelModel Labels> class Tree {
     // Room for `count` samples: learning them cannot fail any more.
     void make_room(std::size_t count) {
         partition_.arena().make_room(count);
-        labels_.make_room(count);
+        labels_.make_room(count, n_samples() + count);
     }
 
     // After the weights have been set from outside.
@@ -52,18 +52,21 @@ template <LabelModel Labels> class Tree {
         for (NodeId v = 1; v <= arena().n_inner(); ++v) aggregate(arena().inner(v));
     }
 
-    // MondrianUpdate(x, y): extends the partition by x, then weighs and counts y on x's path.
-    void learn(const float *x, Label y) {
-        const auto [leaf, leaf_is_new, moved] = partition_.extend(
-            x, rng_, [&](NodeId v) { return !options_.split_pure && labels_.is_pure(v, y); });
-        if (moved != kNone) {
-            inherit(moved);
-            labels_.add_inner(moved);
+    // MondrianUpdate(x, y) for rows in their order: extends the partition by x, on the way down,
+    // then weighs and counts y, on the way up. A row's way up shares nothing with the next row's
+    // way down but the links, so the two are taken side by side: one waits for memory, the other
+    // for logarithms.
+    template <class RowOf> void learn(const RowOf &row_of, std::span<const Label> y) {
+        for (std::size_t i = 0; i < y.size(); ++i) {
+            partition_.start();
+            for (bool down = true, up = i > 0; down || up;) {
+                if (down) down = go_down(row_of(i), y[i]);
+                if (up) up = go_up(y[i - 1]);
+            }
+            turn(y[i]);
         }
-        if (leaf_is_new) labels_.add_leaf();
-        if (options_.use_aggregation) weigh(leaf, y);
-        labels_.update(leaf, y);
-        for (const Step &step : partition_.path().subspan(1)) labels_.update(step.inner, y);
+        while (go_up(y.back())) {
+        }
     }
 
     // One row on its way down, and the mixture that it gathers.
@@ -115,31 +118,53 @@ template <LabelModel Labels> class Tree {
     }
 
   private:
-    // The new inner node at the end of the path takes over the weights of the node it moved down.
-    void inherit(NodeId moved) {
-        NodeArena &arena = partition_.arena();
-        const std::span<const Step> path = partition_.path();
-        const Step &above = path[path.size() - 1], &parent = path[path.size() - 2];
-        InnerNode &node = arena.inner(above.inner);
-        node.log_w = arena.log_w(moved);
-        node.child_log_w_bar[1 - above.side] =
-            arena.inner(parent.inner).child_log_w_bar[parent.side];
+    bool go_down(const float *x, Label y) {
+        return partition_.go_down(x, rng_, [&](NodeId v) {
+            // What was split has labels of two kinds already.
+            return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
+        });
     }
 
-    // w_v <- w_v exp(-eta loss) and w-bar_v, from the leaf up. The label is not counted yet.
-    void weigh(NodeId leaf, Label y) {
-        NodeArena &arena = partition_.arena();
-        double &log_w = arena.leaf(leaf).log_w;
-        if (labels_.n_samples(leaf) > 0 || options_.charge_first)
-            log_w -= options_.step * labels_.loss(leaf, y);
-        double log_w_bar = log_w;
-        for (const Step &step : partition_.path().subspan(1) | std::views::reverse) {
-            InnerNode &node = arena.inner(step.inner);
-            node.child_log_w_bar[step.side] = log_w_bar;
-            node.log_w -= options_.step * labels_.loss(step.inner, y);
-            log_w_bar = aggregate(node);
+    // At the leaf: new nodes get their weights and labels, and the way up begins.
+    void turn(Label y) {
+        std::swap(way_up_, partition_.path());
+        const Step &above = way_up_.back();
+        const NodeId leaf = arena().inner(above.inner).child[above.side];
+        if (row_of(leaf) == labels_.n_leaves()) {
+            if (above.inner != kStem) inherit();
+            labels_.add_leaf();
         }
-        arena.inner(kStem).child_log_w_bar[0] = log_w_bar;
+        double &log_w = arena().leaf(leaf).log_w;
+        if (options_.use_aggregation && (labels_.n_samples(leaf) > 0 || options_.charge_first))
+            log_w -= options_.step * labels_.loss(leaf, y);
+        labels_.update(leaf, y);
+        log_w_bar_ = log_w;
+    }
+
+    // The new inner node at the end of the path takes over what the node it moved down had.
+    void inherit() {
+        const Step &above = way_up_[way_up_.size() - 1], &parent = way_up_[way_up_.size() - 2];
+        InnerNode &node = arena().inner(above.inner);
+        const NodeId moved = node.child[1 - above.side];
+        node.log_w = arena().log_w(moved);
+        node.child_log_w_bar[1 - above.side] =
+            arena().inner(parent.inner).child_log_w_bar[parent.side];
+        labels_.add_inner(moved);
+    }
+
+    // w_v <- w_v exp(-eta loss), then w-bar_v; then the label is counted.
+    bool go_up(Label y) {
+        const Step step = way_up_.back();
+        way_up_.pop_back();
+        InnerNode &node = arena().inner(step.inner);
+        node.child_log_w_bar[step.side] = log_w_bar_;
+        if (step.inner == kStem) return false;
+        if (options_.use_aggregation) {
+            node.log_w -= options_.step * labels_.loss(step.inner, y);
+            log_w_bar_ = aggregate(node);
+        }
+        labels_.update(step.inner, y);
+        return true;
     }
 
     // Takes the share of the walk's node and moves on to its child; false at the end.
@@ -204,6 +229,8 @@ template <LabelModel Labels> class Tree {
     Partition partition_;
     Labels labels_;
     Rng rng_;
+    std::vector<Step> way_up_; // what is left of the last row's path
+    double log_w_bar_ = 0;     // of the node below it
 };
 
 } // namespace amforest
