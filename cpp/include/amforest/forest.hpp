@@ -75,7 +75,7 @@ template <LabelModel Labels> class Forest {
         const PaddedRows rows(X);
         const std::unique_lock lock(mutex_);
         make_room(X.n_rows);
-        for_each_index(trees_.size(), n_threads, [&](std::size_t t) {
+        for_each_index(trees_.size(), worth_while(X, n_threads), [&](std::size_t t) {
             trees_[t].learn([&](std::size_t i) { return rows[i]; }, y);
         });
     }
@@ -88,7 +88,7 @@ template <LabelModel Labels> class Forest {
         std::vector<double> by_tree(trees_.size() * size);
         const std::unique_lock lock(mutex_);
         make_room(X.n_rows);
-        for_each_index(trees_.size(), n_threads, [&](std::size_t t) {
+        for_each_index(trees_.size(), worth_while(X, n_threads), [&](std::size_t t) {
             Predictor predictor(trees_[t].labels());
             double *next = &by_tree[t * size];
             for (std::size_t i = 0; i < X.n_rows; ++i) {
@@ -127,11 +127,12 @@ template <LabelModel Labels> class Forest {
     void weighted_depth(const Matrix &X, double *out, std::size_t n_threads) const {
         const PaddedRows rows(X);
         const auto lock = reading();
-        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
-            for (std::size_t t = 0; t < trees_.size(); ++t)
-                for (std::size_t i = first; i < last; ++i)
-                    out[i * trees_.size() + t] = trees_[t].weighted_depth(rows[i]);
-        });
+        for_each_block(X.n_rows, worth_while(X, n_threads),
+                       [&](std::size_t first, std::size_t last) {
+                           for (std::size_t t = 0; t < trees_.size(); ++t)
+                               for (std::size_t i = first; i < last; ++i)
+                                   out[i * trees_.size() + t] = trees_[t].weighted_depth(rows[i]);
+                       });
     }
 
     // out[row][tree] = the leaf, as a row of the tree's table
@@ -194,6 +195,12 @@ template <LabelModel Labels> class Forest {
         std::vector<typename Tree<Labels>::Walk> walks_;
     };
 
+    // As many threads as have work for longer than it takes to start one.
+    std::size_t worth_while(const Matrix &X, std::size_t n_threads) const {
+        constexpr std::size_t kRowsInTrees = 512;
+        return std::min(n_threads, 1 + X.n_rows * trees_.size() / kRowsInTrees);
+    }
+
     // Calls work(first, last) on blocks of rows that keep every thread busy.
     template <class Work>
     static void for_each_block(std::size_t n_rows, std::size_t n_threads, const Work &work) {
@@ -208,13 +215,15 @@ template <LabelModel Labels> class Forest {
     void for_each_forecast(const Matrix &X, std::size_t n_threads, const Use &use) const {
         const PaddedRows rows(X);
         const auto lock = reading();
-        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
-            Predictor predictor(trees_.front().labels());
-            for (std::size_t t = 0; t < trees_.size(); ++t)
-                predictor.predict(
-                    trees_[t], rows, first, last,
-                    [&](std::size_t i, const auto &forecast) { use(t, i, forecast); });
-        });
+        for_each_block(X.n_rows, worth_while(X, n_threads),
+                       [&](std::size_t first, std::size_t last) {
+                           Predictor predictor(trees_.front().labels());
+                           for (std::size_t t = 0; t < trees_.size(); ++t)
+                               predictor.predict(trees_[t], rows, first, last,
+                                                 [&](std::size_t i, const auto &forecast) {
+                                                     use(t, i, forecast);
+                                                 });
+                       });
     }
 
     void divide_by_trees(std::span<double> sums) const {

@@ -83,7 +83,7 @@ class ClassCounts {
 
     explicit ClassCounts(std::shared_ptr<Prior> prior)
         : prior_(std::move(prior)), n_classes_(prior_->n_classes), inner_(row_bytes()),
-          leaves_(sizeof(LeafCount)), mixed_(row_bytes()) {
+          mixed_(row_bytes()) {
         inner_.make_room(1);
         std::fill_n(inner_.at<std::uint32_t>(inner_.add()), 1 + n_classes_, 0U); // the stem's
     }
@@ -101,7 +101,7 @@ class ClassCounts {
     }
 
     std::size_t n_leaves() const { return leaves_.size(); }
-    void add_leaf() { *leaves_.at<LeafCount>(leaves_.add()) = LeafCount{}; }
+    void add_leaf() { leaves_.add(LeafCount{}); }
 
     void add_inner(NodeId like) { copy_counts(like, inner_.at<std::uint32_t>(inner_.add())); }
 
@@ -159,7 +159,7 @@ class ClassCounts {
     // Counts y several times at once, to restore a saved node.
     void add(NodeId v, Label y, std::uint32_t times) {
         if (!is_leaf(v)) return add_in(inner_.at<std::uint32_t>(v), y, times);
-        LeafCount &own = *leaves_.at<LeafCount>(row_of(v));
+        LeafCount &own = leaves_[row_of(v)];
         if (own.n == 0) own.label = y;
         if (own.mixed == kNone && own.label != y) {
             const std::uint32_t row = mixed_.add();
@@ -180,7 +180,7 @@ class ClassCounts {
     // A dense row is n followed by the count of each class.
     std::size_t row_bytes() const { return (1 + n_classes_) * sizeof(std::uint32_t); }
 
-    const LeafCount &leaf(NodeId v) const { return *leaves_.at<LeafCount>(row_of(v)); }
+    const LeafCount &leaf(NodeId v) const { return leaves_[row_of(v)]; }
 
     const std::uint32_t *dense(NodeId v) const {
         if (!is_leaf(v)) return inner_.at<std::uint32_t>(v);
@@ -204,7 +204,9 @@ class ClassCounts {
 
     std::shared_ptr<Prior> prior_;
     std::size_t n_classes_;
-    Rows inner_, leaves_, mixed_;
+    Rows inner_;
+    Pool<LeafCount> leaves_;
+    Rows mixed_;
 };
 
 // The mean of the labels, 0 before the first; square loss.
@@ -213,9 +215,9 @@ class RunningMean {
     using Label = double;
     static constexpr const char *kAccepted = "y must be finite and lie within ±1e75";
 
-    RunningMean() : inner_(sizeof(Mean)), leaves_(sizeof(Mean)) {
+    RunningMean() {
         inner_.make_room(1);
-        *inner_.at<Mean>(inner_.add()) = Mean{}; // the stem's
+        inner_.add(Mean{}); // the stem's
     }
 
     std::size_t bytes() const { return inner_.bytes() + leaves_.bytes(); }
@@ -226,8 +228,8 @@ class RunningMean {
     }
 
     std::size_t n_leaves() const { return leaves_.size(); }
-    void add_leaf() { *leaves_.at<Mean>(leaves_.add()) = Mean{}; }
-    void add_inner(NodeId like) { *inner_.at<Mean>(inner_.add()) = mean_of(like); }
+    void add_leaf() { leaves_.add(Mean{}); }
+    void add_inner(NodeId like) { inner_.add(mean_of(like)); }
 
     void prefetch(NodeId v) const { __builtin_prefetch(&mean_of(v)); }
 
@@ -273,12 +275,10 @@ class RunningMean {
         std::uint32_t constant = 1; // all labels so far are equal
     };
 
-    const Mean &mean_of(NodeId v) const {
-        return *(is_leaf(v) ? leaves_ : inner_).at<Mean>(row_of(v));
-    }
-    Mean &mean_of(NodeId v) { return *(is_leaf(v) ? leaves_ : inner_).at<Mean>(row_of(v)); }
+    const Mean &mean_of(NodeId v) const { return (is_leaf(v) ? leaves_ : inner_)[row_of(v)]; }
+    Mean &mean_of(NodeId v) { return (is_leaf(v) ? leaves_ : inner_)[row_of(v)]; }
 
-    Rows inner_, leaves_;
+    Pool<Mean> inner_, leaves_;
 };
 
 static_assert(LabelModel<ClassCounts> && LabelModel<RunningMean>);

@@ -53,13 +53,28 @@ class Rows {
         return reinterpret_cast<const T *>(first_ + row * row_bytes_);
     }
 
-  private:
+  protected:
     static constexpr std::size_t kAlignment = 64;
 
     std::size_t row_bytes_;
     std::byte *block_ = nullptr; // as malloc gave it
     std::byte *first_ = nullptr; // its first aligned byte
     std::size_t size_ = 0, capacity_ = 0;
+};
+
+// Rows of one type, whose size the compiler knows.
+template <class T> class Pool : public Rows {
+  public:
+    Pool() : Rows(sizeof(T)) {}
+
+    std::uint32_t add(const T &value) {
+        const std::uint32_t row = Rows::add();
+        (*this)[row] = value;
+        return row;
+    }
+
+    T &operator[](std::size_t row) { return reinterpret_cast<T *>(first_)[row]; }
+    const T &operator[](std::size_t row) const { return reinterpret_cast<const T *>(first_)[row]; }
 };
 
 } // namespace amforest

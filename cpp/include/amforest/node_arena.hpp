@@ -1,10 +1,12 @@
 // Nodes and their feature ranges in flat memory, by NodeId.
 //
-// An id says whether a node is inner or a leaf, and is enough to compute where its header and its
-// range lie: a child can be fetched before anything of it is known. Headers lie apart from ranges,
-// because predicting reads no ranges. What a node's parent must know of it (its birth time, its
-// log w-bar) is stored in the parent, so that learning never visits a sibling. Ids never change
-// and nothing is ever moved.
+// An id says whether a node is inner or a leaf. What a node's parent must know of it (its birth
+// time, its log w-bar) is stored in the parent, so that learning never visits a sibling. Headers
+// lie apart from ranges, because predicting reads no ranges.
+//
+// A leaf keeps one point, or a lower and an upper corner once it is more than a point. An inner
+// node keeps the two corners of its range, unless both its children are leaves: then their ranges
+// make up its own. Ids never change and nothing is ever moved.
 #pragma once
 
 #include <algorithm>
@@ -33,97 +35,103 @@ struct alignas(64) InnerNode {
     std::uint32_t feature = 0; // j_v
     float threshold = 0;       // s_v: x_j <= s_v goes to child 0
     double split_time = 0;     // tau of both children
-    double log_w = 0;          // log w_v
+    double log_w = 0;          // log w_v; a leaf's is its log w-bar
     std::array<double, 2> child_log_w_bar = {0, 0};
-    double share = 0; // 1/2 w_v / w-bar_v, kept so that predicting needs no exponential
+    double share = 0;          // 1/2 w_v / w-bar_v, kept so that predicting needs no exponential
+    std::uint32_t box = kNone; // row of the range's corners, unless the children are leaves
 
     std::size_t side_of(const float *x) const { return x[feature] <= threshold ? 0 : 1; }
-};
-
-struct Leaf {
-    double log_w = 0;            // log w_v, which is log w-bar_v too
-    std::uint32_t upper = kNone; // row of the upper corner, once the leaf is more than a point
-    std::uint32_t reserved = 0;
 };
 
 class NodeArena {
   public:
     explicit NodeArena(std::size_t n_features)
-        : width_(padded(n_features)), inner_(sizeof(InnerNode)), boxes_(2 * row_bytes()),
-          leaves_(sizeof(Leaf)), points_(row_bytes()), uppers_(row_bytes()) {
+        : width_(padded(n_features)), boxes_(2 * row_bytes()), points_(row_bytes()),
+          uppers_(row_bytes()) {
         inner_.make_room(1);
-        boxes_.make_room(1);
-        *inner_.at<InnerNode>(inner_.add()) = InnerNode{};
-        boxes_.add();
+        inner_.add(InnerNode{}); // the stem
     }
 
     std::size_t width() const { return width_; }
     std::size_t n_inner() const { return inner_.size() - 1; }
-    std::size_t n_leaves() const { return leaves_.size(); }
+    std::size_t n_leaves() const { return points_.size(); }
     std::size_t bytes() const {
-        return inner_.bytes() + boxes_.bytes() + leaves_.bytes() + points_.bytes() +
+        return inner_.bytes() + boxes_.bytes() + points_.bytes() + upper_of_.bytes() +
                uppers_.bytes();
     }
 
-    InnerNode &inner(NodeId v) { return *inner_.at<InnerNode>(v); }
-    const InnerNode &inner(NodeId v) const { return *inner_.at<InnerNode>(v); }
-    Leaf &leaf(NodeId v) { return *leaves_.at<Leaf>(row_of(v)); }
-    const Leaf &leaf(NodeId v) const { return *leaves_.at<Leaf>(row_of(v)); }
-
+    InnerNode &inner(NodeId v) { return inner_[v]; }
+    const InnerNode &inner(NodeId v) const { return inner_[v]; }
     NodeId root() const { return inner(kStem).child[0]; }
-    double log_w(NodeId v) const { return is_leaf(v) ? leaf(v).log_w : inner(v).log_w; }
-
-    Range range(NodeId v) {
-        if (!is_leaf(v)) {
-            auto *lower = boxes_.at<float>(v);
-            return {lower, lower + width_, width_};
-        }
-        auto *lower = points_.at<float>(row_of(v));
-        const std::uint32_t upper = leaf(v).upper;
-        return {lower, upper == kNone ? lower : uppers_.at<float>(upper), width_};
-    }
-    ConstRange range(NodeId v) const { return const_cast<NodeArena &>(*this).range(v); }
-
-    // Widening a leaf that holds one point gives it an upper corner of its own.
-    void widen(NodeId v, const float *x) {
-        if (is_leaf(v) && leaf(v).upper == kNone) {
-            leaf(v).upper = uppers_.add();
-            const Range point = range(v);
-            std::copy_n(point.lower, width_, point.upper);
-        }
-        range(v).widen(x);
-    }
 
     // Room for what `count` samples can add at the most.
     void make_room(std::size_t count) {
-        for (Rows *rows : {&inner_, &boxes_, &leaves_, &points_, &uppers_}) rows->make_room(count);
+        for (Rows *rows :
+             std::initializer_list<Rows *>{&inner_, &boxes_, &points_, &upper_of_, &uppers_})
+            rows->make_room(count);
     }
 
     NodeId add_leaf(const float *x) {
-        const NodeId v = leaves_.add() | kLeafBit;
-        leaf(v) = Leaf{};
         std::copy_n(x, width_, points_.at<float>(points_.add()));
-        return v;
+        return upper_of_.add(kNone) | kLeafBit;
     }
 
-    NodeId add_inner(const ConstRange &range_of_v) {
-        const NodeId v = inner_.add();
-        inner(v) = InnerNode{};
-        auto *lower = boxes_.at<float>(boxes_.add());
-        std::copy_n(range_of_v.lower, width_, lower);
-        std::copy_n(range_of_v.upper, width_, lower + width_);
-        return v;
+    NodeId add_inner(const InnerNode &node) { return inner_.add(node); }
+
+    // Gives an inner node a box of its own.
+    void set_range(NodeId v, const float *lower, const float *upper) {
+        inner(v).box = boxes_.add();
+        auto *corners = boxes_.at<float>(inner(v).box);
+        std::copy_n(lower, width_, corners);
+        std::copy_n(upper, width_, corners + width_);
+    }
+
+    void copy_range(NodeId v, float *lower, float *upper) const {
+        const auto [first, second] = boxes_of(v);
+        std::copy_n(first.lower, width_, lower);
+        std::copy_n(first.upper, width_, upper);
+        if (second.lower == nullptr) return;
+        kernels::chosen.widen(second.lower, lower, upper, width_);
+        kernels::chosen.widen(second.upper, lower, upper, width_);
+    }
+
+    // How far x lies outside the range of v, summed over features.
+    float extension(NodeId v, const float *x) const {
+        const auto [first, second] = boxes_of(v);
+        return second.lower == nullptr ? kernels::chosen.extension(x, first, width_)
+                                       : kernels::chosen.extension_of_two(x, first, second, width_);
+    }
+
+    // R_v becomes the smallest box that holds R_v and x. Where two leaves make up R_v, theirs do.
+    void widen(NodeId v, const float *x) {
+        if (!is_leaf(v)) {
+            if (inner(v).box == kNone) return;
+            auto *corners = boxes_.at<float>(inner(v).box);
+            return kernels::chosen.widen(x, corners, corners + width_, width_);
+        }
+        std::uint32_t &upper = upper_of_[row_of(v)];
+        auto *lower = points_.at<float>(row_of(v));
+        if (upper == kNone) {
+            upper = uppers_.add();
+            std::copy_n(lower, width_, uppers_.at<float>(upper));
+        }
+        kernels::chosen.widen(x, lower, uppers_.at<float>(upper), width_);
     }
 
     void prefetch_header(NodeId v) const {
-        __builtin_prefetch(is_leaf(v) ? leaves_.at<char>(row_of(v)) : inner_.at<char>(v));
+        __builtin_prefetch(is_leaf(v) ? points_.at<char>(row_of(v)) : inner_.at<char>(v));
     }
 
+    // Reads the header: better ask for that before.
     void prefetch_range(NodeId v) const {
-        if (is_leaf(v))
+        if (is_leaf(v)) {
             prefetch_lines(points_.at<char>(row_of(v)), row_bytes());
-        else
-            prefetch_lines(boxes_.at<char>(v), 2 * row_bytes());
+        } else if (const InnerNode &node = inner(v); node.box != kNone) {
+            prefetch_lines(boxes_.at<char>(node.box), 2 * row_bytes());
+        } else {
+            for (const NodeId child : node.child)
+                prefetch_lines(points_.at<char>(row_of(child)), row_bytes());
+        }
     }
 
   private:
@@ -137,10 +145,31 @@ class NodeArena {
 
     std::size_t row_bytes() const { return width_ * sizeof(float); }
 
-    std::size_t width_;    // floats in a row of features
-    Rows inner_, boxes_;   // InnerNode; lower and upper corner
-    Rows leaves_, points_; // Leaf; its point, or its lower corner
-    Rows uppers_;          // upper corners of leaves that are more than a point
+    // One box, or two whose union is meant.
+    struct Boxes {
+        Box first, second = {nullptr, nullptr};
+    };
+
+    Boxes boxes_of(NodeId v) const {
+        if (is_leaf(v)) return {leaf_box(v)};
+        const InnerNode &node = inner(v);
+        if (node.box == kNone) return {leaf_box(node.child[0]), leaf_box(node.child[1])};
+        const auto *corners = boxes_.at<float>(node.box);
+        return {{corners, corners + width_}};
+    }
+
+    Box leaf_box(NodeId v) const {
+        const auto *lower = points_.at<float>(row_of(v));
+        const std::uint32_t upper = upper_of_[row_of(v)];
+        return {lower, upper == kNone ? lower : uppers_.at<float>(upper)};
+    }
+
+    std::size_t width_; // floats in a row of features
+    Pool<InnerNode> inner_;
+    Rows boxes_;                   // lower and upper corners of inner nodes
+    Rows points_;                  // a leaf's point, or its lower corner
+    Pool<std::uint32_t> upper_of_; // row of a leaf's upper corner, or kNone
+    Rows uppers_;
 };
 
 } // namespace amforest

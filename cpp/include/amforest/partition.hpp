@@ -19,43 +19,47 @@ struct Step {
 
 class Partition {
   public:
-    explicit Partition(std::size_t n_features) : arena_(n_features), delta_(n_features) {}
+    explicit Partition(std::size_t n_features)
+        : arena_(n_features), lower_(arena_.width()), upper_(arena_.width()), delta_(n_features) {}
 
     NodeArena &arena() { return arena_; }
     const NodeArena &arena() const { return arena_; }
 
-    // ExtendCell(root, x), one node at a time: start, then go_down until it returns false.
-    void start() {
+    // ExtendCell(root, x), one node at a time: start, then go_down until it returns false. The
+    // path then leads from the stem to the leaf of x.
+    struct Walk {
+        NodeId v;
+        double birth_time = 0;
+    };
+
+    Walk start() {
         path_.assign(1, Step{kStem, 0});
-        birth_time_ = 0;
+        return {arena_.root()};
     }
 
-    // Visits the child at the end of the path. A node for which `stays_whole(v)` holds is not
-    // split. At the end the path leads to the leaf that holds x.
+    // A node for which `stays_whole(v)` holds is not split.
     template <class StaysWhole>
-    bool go_down(const float *x, Rng &rng, const StaysWhole &stays_whole) {
-        const NodeId v = end_of_path();
+    bool go_down(Walk &walk, const float *x, Rng &rng, const StaysWhole &stays_whole) {
+        const NodeId v = walk.v;
         if (v == kNone) return hang(arena_.add_leaf(x));
         const Descent down = look_down(v, x);
-        const double extension = static_cast<double>(range_of(v).extension(x));
+        const double extension = static_cast<double>(arena_.extension(v, x));
         if (extension > 0) {
             if (!stays_whole(v)) {
-                const double limit = down.split_time - birth_time_;
-                const double time = birth_time_ + rng.exponential_below(limit, extension);
+                const double limit = down.split_time - walk.birth_time;
+                const double time = walk.birth_time + rng.exponential_below(limit, extension);
                 if (is_leaf(v) || time < down.split_time) return split(v, x, time, rng);
             }
             arena_.widen(v, x);
         }
         if (is_leaf(v)) return false;
+        arena_.prefetch_range(down.child);
         path_.push_back({v, down.side});
-        birth_time_ = down.split_time;
+        walk = {down.child, down.split_time};
         return true;
     }
 
-    // The steps from the stem to the leaf of x.
     std::vector<Step> &path() { return path_; }
-
-    NodeId end_of_path() const { return arena_.inner(path_.back().inner).child[path_.back().side]; }
 
   private:
     struct Descent {
@@ -70,33 +74,47 @@ class Partition {
         const InnerNode &node = arena_.inner(v);
         const std::size_t side = node.side_of(x);
         arena_.prefetch_header(node.child[side]);
-        arena_.prefetch_range(node.child[side]);
         return {node.child[side], side, node.split_time};
     }
 
-    ConstRange range_of(NodeId v) const { return arena_.range(v); }
-
     // Inserts a node above v, which keeps its id and its subtree, and hangs x's leaf beside v.
     bool split(NodeId v, const float *x, double time, Rng &rng) {
-        const ConstRange range = range_of(v);
-        range.extension_by_feature(x, delta_);
+        arena_.copy_range(v, lower_.data(), upper_.data());
+        for (std::size_t j = 0; j < delta_.size(); ++j)
+            delta_[j] = extension_of(x[j], lower_[j], upper_[j]);
         const std::size_t feature = rng.discrete(delta_);
-        const bool on_left = x[feature] < range.lower[feature];
-        const float low = on_left ? x[feature] : range.upper[feature];
-        const float high = on_left ? range.lower[feature] : x[feature];
+        const bool on_left = x[feature] < lower_[feature];
+        const float low = on_left ? x[feature] : upper_[feature];
+        const float high = on_left ? lower_[feature] : x[feature];
+        const float threshold = threshold_between(low, high, rng.uniform());
 
         const NodeId leaf = arena_.add_leaf(x);
-        const NodeId above = arena_.add_inner(range);
-        arena_.range(above).widen(x);
-        InnerNode &node = arena_.inner(above);
-        node.child = on_left ? std::array{leaf, v} : std::array{v, leaf};
-        node.feature = static_cast<std::uint32_t>(feature);
-        node.threshold = threshold_between(low, high, rng.uniform());
-        node.split_time = time;
-
+        const NodeId above = arena_.add_inner({
+            .child = on_left ? std::array{leaf, v} : std::array{v, leaf},
+            .feature = static_cast<std::uint32_t>(feature),
+            .threshold = threshold,
+            .split_time = time,
+        });
+        if (is_leaf(v))
+            keep_range_of_parent(x);
+        else
+            keep_range(above, v, x);
         hang(above);
         path_.push_back({above, on_left ? 0U : 1U});
         return false;
+    }
+
+    // The parent of a leaf that is about to be split will have an inner child.
+    void keep_range_of_parent(const float *x) {
+        const NodeId parent = path_.back().inner;
+        if (parent != kStem && arena_.inner(parent).box == kNone) keep_range(parent, parent, x);
+    }
+
+    // Gives `to` a range of its own: that of `from`, widened by x.
+    void keep_range(NodeId to, NodeId from, const float *x) {
+        arena_.copy_range(from, lower_.data(), upper_.data());
+        arena_.set_range(to, lower_.data(), upper_.data());
+        arena_.widen(to, x);
     }
 
     // Puts v at the end of the path.
@@ -114,8 +132,7 @@ class Partition {
 
     NodeArena arena_;
     std::vector<Step> path_;
-    double birth_time_ = 0; // of the node at the end of the path
-    std::vector<float> delta_;
+    std::vector<float> lower_, upper_, delta_; // of the node that is being split
 };
 
 } // namespace amforest

@@ -58,9 +58,10 @@ template <LabelModel Labels> class Tree {
     // for logarithms.
     template <class RowOf> void learn(const RowOf &row_of, std::span<const Label> y) {
         for (std::size_t i = 0; i < y.size(); ++i) {
-            partition_.start();
+            const float *x = row_of(i);
+            Partition::Walk walk = partition_.start();
             for (bool down = true, up = i > 0; down || up;) {
-                if (down) down = go_down(row_of(i), y[i]);
+                if (down) down = go_down(walk, x, y[i]);
                 if (up) up = go_up(y[i - 1]);
             }
             turn(y[i]);
@@ -118,8 +119,8 @@ template <LabelModel Labels> class Tree {
     }
 
   private:
-    bool go_down(const float *x, Label y) {
-        return partition_.go_down(x, rng_, [&](NodeId v) {
+    bool go_down(Partition::Walk &walk, const float *x, Label y) {
+        return partition_.go_down(walk, x, rng_, [&](NodeId v) {
             // What was split has labels of two kinds already.
             return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
         });
@@ -134,11 +135,10 @@ template <LabelModel Labels> class Tree {
             if (above.inner != kStem) inherit();
             labels_.add_leaf();
         }
-        double &log_w = arena().leaf(leaf).log_w;
+        log_w_bar_ = arena().inner(above.inner).child_log_w_bar[above.side];
         if (options_.use_aggregation && (labels_.n_samples(leaf) > 0 || options_.charge_first))
-            log_w -= options_.step * labels_.loss(leaf, y);
+            log_w_bar_ -= options_.step * labels_.loss(leaf, y);
         labels_.update(leaf, y);
-        log_w_bar_ = log_w;
     }
 
     // The new inner node at the end of the path takes over what the node it moved down had.
@@ -146,9 +146,9 @@ template <LabelModel Labels> class Tree {
         const Step &above = way_up_[way_up_.size() - 1], &parent = way_up_[way_up_.size() - 2];
         InnerNode &node = arena().inner(above.inner);
         const NodeId moved = node.child[1 - above.side];
-        node.log_w = arena().log_w(moved);
-        node.child_log_w_bar[1 - above.side] =
-            arena().inner(parent.inner).child_log_w_bar[parent.side];
+        const double log_w_bar = arena().inner(parent.inner).child_log_w_bar[parent.side];
+        node.log_w = is_leaf(moved) ? log_w_bar : arena().inner(moved).log_w;
+        node.child_log_w_bar[1 - above.side] = log_w_bar;
         labels_.add_inner(moved);
     }
 
@@ -215,7 +215,7 @@ template <LabelModel Labels> class Tree {
 
     // p_v = 1 - exp(-Delta_v t_v), t_v being the time from v's birth to its children's.
     double branch_probability(NodeId v, const float *x, double birth_time) const {
-        const double extension = static_cast<double>(arena().range(v).extension(x));
+        const double extension = static_cast<double>(arena().extension(v, x));
         if (extension == 0 || (!options_.split_pure && labels_.is_pure(v))) return 0;
         if (is_leaf(v)) return 1;
         return -std::expm1(-extension * (arena().inner(v).split_time - birth_time));

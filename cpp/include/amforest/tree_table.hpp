@@ -102,36 +102,35 @@ inline std::vector<std::int64_t> table_rows_of_leaves(const NodeArena &arena) {
 }
 
 template <LabelModel Labels>
-void append_row(TreeTable<Labels> &table, const Tree<Labels> &tree, NodeId v,
-                std::size_t n_features) {
-    const NodeArena &arena = tree.arena();
-    const ConstRange range = arena.range(v);
-    table.feature.push_back(is_leaf(v) ? -1 : std::int64_t{arena.inner(v).feature});
-    table.threshold.push_back(is_leaf(v) ? -1.0F : arena.inner(v).threshold);
-    table.n_samples.push_back(tree.labels().n_samples(v));
-    table.labels.append(tree.labels(), v);
-    table.lower.insert(table.lower.end(), range.lower, range.lower + n_features);
-    table.upper.insert(table.upper.end(), range.upper, range.upper + n_features);
-    table.log_w.push_back(arena.log_w(v));
-}
-
-template <LabelModel Labels>
 TreeTable<Labels> to_table(const Tree<Labels> &tree, std::size_t n_features) {
     TreeTable<Labels> table;
-    const auto visit = [&](NodeId v, std::int64_t parent, Step from) {
-        const InnerNode &above = tree.arena().inner(from.inner);
-        table.birth_time.push_back(above.split_time);
-        table.log_w_bar.push_back(above.child_log_w_bar[from.side]);
+    const NodeArena &arena = tree.arena();
+    std::vector<float> lower(arena.width()), upper(arena.width());
+    const auto end = static_cast<std::ptrdiff_t>(n_features);
+    for_each_in_preorder(arena, [&](NodeId v, std::int64_t parent, Step from) {
+        const auto row = static_cast<std::int64_t>(table.n_rows());
+        const InnerNode &above = arena.inner(from.inner);
+        const double log_w_bar = above.child_log_w_bar[from.side];
         table.parent.push_back(parent);
-        table.depth.push_back(parent < 0 ? 0 : table.depth[static_cast<std::size_t>(parent)] + 1);
         table.left.push_back(-1);
         table.right.push_back(-1);
-        if (parent >= 0)
-            (from.side == 0 ? table.left : table.right)[static_cast<std::size_t>(parent)] =
-                static_cast<std::int64_t>(table.n_rows());
-        append_row(table, tree, v, n_features);
-    };
-    for_each_in_preorder(tree.arena(), visit);
+        table.depth.push_back(0);
+        if (parent >= 0) {
+            const auto up = static_cast<std::size_t>(parent);
+            (from.side == 0 ? table.left : table.right)[up] = row;
+            table.depth.back() = table.depth[up] + 1;
+        }
+        table.feature.push_back(is_leaf(v) ? -1 : std::int64_t{arena.inner(v).feature});
+        table.threshold.push_back(is_leaf(v) ? -1.0F : arena.inner(v).threshold);
+        table.birth_time.push_back(above.split_time);
+        table.n_samples.push_back(tree.labels().n_samples(v));
+        table.labels.append(tree.labels(), v);
+        arena.copy_range(v, lower.data(), upper.data());
+        table.lower.insert(table.lower.end(), lower.begin(), lower.begin() + end);
+        table.upper.insert(table.upper.end(), upper.begin(), upper.begin() + end);
+        table.log_w.push_back(is_leaf(v) ? log_w_bar : arena.inner(v).log_w);
+        table.log_w_bar.push_back(log_w_bar);
+    });
     return table;
 }
 
@@ -163,15 +162,16 @@ void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Lab
         if (table.feature[row] < 0) {
             v = arena.add_leaf(lower.data());
             if (lower != upper) arena.widen(v, upper.data());
-            arena.leaf(v).log_w = table.log_w[row];
             tree.labels().add_leaf();
         } else {
             require(table.feature[row] < static_cast<std::int64_t>(n_features),
                     "feature must be below the number of features");
-            v = arena.add_inner({lower.data(), upper.data(), arena.width()});
-            arena.inner(v).feature = static_cast<std::uint32_t>(table.feature[row]);
-            arena.inner(v).threshold = table.threshold[row];
-            arena.inner(v).log_w = table.log_w[row];
+            require(row + 2 < n_rows, "rows are missing: the tree is not complete");
+            v = arena.add_inner({.feature = static_cast<std::uint32_t>(table.feature[row]),
+                                 .threshold = table.threshold[row],
+                                 .log_w = table.log_w[row]});
+            const bool above_two_leaves = table.feature[row + 1] < 0 && table.feature[row + 2] < 0;
+            if (!above_two_leaves) arena.set_range(v, lower.data(), upper.data());
             tree.labels().add_inner(kStem); // which is empty
             open.push_back({v, 1});
             open.push_back({v, 0});
