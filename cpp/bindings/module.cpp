@@ -147,7 +147,7 @@ template <class Labels> struct Bindings {
     using Forest = amforest::Forest<Labels>;
     using Label = typename Labels::Label;
     using Features = Input<float, 2>;
-    using Row = Input<float, 1>;
+    using Row = Input<double, 1>;
     using LabelArray = Input<Label, 1>;
 
     static Matrix matrix(const Forest &forest, const Features &X) {
@@ -155,8 +155,11 @@ template <class Labels> struct Bindings {
         return checked(forest, rows, "X");
     }
 
-    static Matrix matrix(const Forest &forest, const Row &x) {
-        return checked(forest, {x.data(), 1, x.shape(0)}, "x");
+    // One row, as float32. What is too large for that becomes infinite and is refused.
+    static std::vector<float> row(const Forest &forest, const Row &x) {
+        std::vector<float> values(x.data(), x.data() + x.shape(0));
+        checked(forest, {values.data(), 1, values.size()}, "x");
+        return values;
     }
 
     static Matrix checked(const Forest &forest, const Matrix &rows, const char *name) {
@@ -190,10 +193,10 @@ template <class Labels> struct Bindings {
     }
 
     static void learn_row(Forest &forest, const Row &x, Label y) {
-        const Matrix row = matrix(forest, x);
+        const std::vector<float> values = row(forest, x);
         check_label(forest, y);
         const nb::gil_scoped_release release;
-        forest.learn(row, {&y, 1}, 1);
+        forest.learn({values.data(), 1, values.size()}, {&y, 1}, 1);
     }
 
     static Output<double> predict_then_learn(Forest &forest, const Features &X, const LabelArray &y,
@@ -231,11 +234,11 @@ template <class Labels> struct Bindings {
     }
 
     static Output<double> predict_row(const Forest &forest, const Row &x) {
-        const Matrix row = matrix(forest, x);
+        const std::vector<float> values = row(forest, x);
         std::vector<double> out(forest.forecast_size());
         {
             const nb::gil_scoped_release release;
-            forest.predict(row, out.data(), 1);
+            forest.predict({values.data(), 1, values.size()}, out.data(), 1);
         }
         const std::size_t size = out.size();
         return to_numpy(std::move(out), {size});

@@ -15,9 +15,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from amforest._core import ClassifierForest, Options, RegressorForest
 
@@ -233,9 +234,11 @@ class Forest(BaseEstimator):
         return self._has_learnt()
 
     def _grown(self) -> CoreForest:
-        check_is_fitted(
-            self, msg="%(name)s has learnt nothing yet: call fit, partial_fit or learn_one first"
-        )
+        if "_core" not in self.__dict__:  # check_is_fitted takes longer than predicting a row
+            name = type(self).__name__
+            raise NotFittedError(
+                f"{name} has learnt nothing yet: call fit, partial_fit or learn_one first"
+            )
         return self._core
 
     def _n_threads(self) -> int:
@@ -247,12 +250,14 @@ class Forest(BaseEstimator):
         _check_size(rows)
         return rows
 
-    def _row(self, x: Sequence[float] | NDArray[Any]) -> Features:
-        n_features = self._grown().n_features
-        with naming("x"), np.errstate(over="ignore"):
-            row = np.ascontiguousarray(x, dtype=np.float32)
-        if row.shape != (n_features,):
-            raise ValueError(f"x has shape {row.shape}; one row has the shape ({n_features},)")
+    def _row(self, x: Sequence[float] | NDArray[Any]) -> Floats:
+        """Convert one row; the core checks its width and its values."""
+        try:
+            row = np.ascontiguousarray(x, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"x must hold numbers only: {error}") from error
+        if row.ndim != 1:
+            raise ValueError(f"x has {row.ndim} dimensions; one row has 1")
         return row
 
     # Pickling and copying: the core as plain arrays

@@ -92,8 +92,8 @@ template <LabelModel Labels> class Forest {
             Predictor predictor(trees_[t].labels());
             double *next = &by_tree[t * size];
             for (std::size_t i = 0; i < X.n_rows; ++i) {
-                predictor.predict(trees_[t], rows, i, i + 1,
-                                  [&](std::size_t, const auto &forecast) {
+                predictor.predict({&trees_[t], 1}, rows, i, i + 1,
+                                  [&](std::size_t, std::size_t, const auto &forecast) {
                                       next = std::ranges::copy(forecast, next).out;
                                   });
                 trees_[t].learn([&](std::size_t) { return rows[i]; }, y.subspan(i, 1));
@@ -163,35 +163,63 @@ template <LabelModel Labels> class Forest {
         std::vector<float> values_;
     };
 
-    // Rows that one tree predicts together: enough to hide a memory fetch behind the others' work.
+    // Walks that go down together: enough to hide a memory fetch behind the others' work.
     static constexpr std::size_t kTogether = 16;
 
     class Predictor {
       public:
         explicit Predictor(const Labels &labels)
-            : size_(labels.mixture_size()), mixtures_(kTogether * size_), above_(size_) {}
+            : size_(labels.mixture_size()), mixtures_((kTogether + 1) * size_) {
+            walks_.reserve(kTogether);
+        }
 
-        // Calls use(i, forecast) with the tree's forecasts of rows [first, last).
+        // Calls use(t, i, forecast) for all trees and rows [first, last), tree after tree.
         template <class Use>
-        void predict(const Tree<Labels> &tree, const PaddedRows &rows, std::size_t first,
+        void predict(std::span<const Tree<Labels>> trees, const PaddedRows &rows, std::size_t first,
                      std::size_t last, const Use &use) {
-            for (; first < last; first += kTogether) {
-                const std::size_t count = std::min(kTogether, last - first);
-                std::fill_n(mixtures_.begin(), count * size_, 0.0);
-                walks_.clear();
-                for (std::size_t i = 0; i < count; ++i)
-                    walks_.push_back({rows[first + i], mixture(i)});
-                tree.predict(walks_, above_);
-                for (std::size_t i = 0; i < count; ++i)
-                    use(first + i, tree.labels().finish(mixture(i)));
+            struct Pair {
+                std::size_t t, i;
+            };
+            const auto next = [=](Pair p) {
+                return p.i + 1 < last ? Pair{p.t, p.i + 1} : Pair{p.t + 1, first};
+            };
+            for (Pair begin{0, first}, end = begin; begin.t < trees.size(); begin = end) {
+                std::ranges::fill(mixtures_, 0.0);
+                for (; end.t < trees.size() && walks_.size() < kTogether; end = next(end))
+                    walks_.push_back(trees[end.t].start(rows[end.i], mixture(walks_.size()),
+                                                        mixture(kTogether)));
+                const std::size_t count = walks_.size();
+                go_down();
+                for (std::size_t k = 0; k < count; ++k, begin = next(begin))
+                    use(begin.t, begin.i, trees[begin.t].labels().finish(mixture(k)));
             }
         }
 
       private:
-        std::span<double> mixture(std::size_t i) { return {&mixtures_[i * size_], size_}; }
+        // A step of each walk in turn, until all have ended. Where all walk down one tree, the
+        // compiler keeps what it must know of that tree in registers.
+        void go_down() {
+            const Tree<Labels> &tree = *walks_.front().tree;
+            if (walks_.back().tree == &tree)
+                in_turn([&](auto &walk) { return tree.go_down(walk); });
+            else
+                in_turn([](auto &walk) { return walk.tree->go_down(walk); });
+        }
+
+        template <class Step> void in_turn(const Step &step) {
+            for (std::size_t n = walks_.size(); n > 0;)
+                for (std::size_t k = 0; k < n;)
+                    if (step(walks_[k]))
+                        ++k;
+                    else
+                        walks_[k] = walks_[--n];
+            walks_.clear();
+        }
+
+        std::span<double> mixture(std::size_t k) { return {&mixtures_[k * size_], size_}; }
 
         std::size_t size_;
-        std::vector<double> mixtures_, above_;
+        std::vector<double> mixtures_; // one for each walk, and scratch space
         std::vector<typename Tree<Labels>::Walk> walks_;
     };
 
@@ -215,15 +243,10 @@ template <LabelModel Labels> class Forest {
     void for_each_forecast(const Matrix &X, std::size_t n_threads, const Use &use) const {
         const PaddedRows rows(X);
         const auto lock = reading();
-        for_each_block(X.n_rows, worth_while(X, n_threads),
-                       [&](std::size_t first, std::size_t last) {
-                           Predictor predictor(trees_.front().labels());
-                           for (std::size_t t = 0; t < trees_.size(); ++t)
-                               predictor.predict(trees_[t], rows, first, last,
-                                                 [&](std::size_t i, const auto &forecast) {
-                                                     use(t, i, forecast);
-                                                 });
-                       });
+        const auto predict = [&](std::size_t first, std::size_t last) {
+            Predictor(trees_.front().labels()).predict(trees_, rows, first, last, use);
+        };
+        for_each_block(X.n_rows, worth_while(X, n_threads), predict);
     }
 
     void divide_by_trees(std::span<double> sums) const {

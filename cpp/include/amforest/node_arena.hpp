@@ -119,7 +119,7 @@ class NodeArena {
     }
 
     void prefetch_header(NodeId v) const {
-        __builtin_prefetch(is_leaf(v) ? points_.at<char>(row_of(v)) : inner_.at<char>(v));
+        if (!is_leaf(v)) __builtin_prefetch(&inner_[v]);
     }
 
     // Reads the header: better ask for that before.

@@ -52,14 +52,54 @@ template <LabelModel Labels> class Tree {
         for (NodeId v = 1; v <= arena().n_inner(); ++v) aggregate(arena().inner(v));
     }
 
-    // MondrianUpdate(x, y) for rows in their order: extends the partition by x, on the way down,
-    // then weighs and counts y, on the way up. A row's way up shares nothing with the next row's
-    // way down but the links, so the two are taken side by side: one waits for memory, the other
-    // for logarithms.
+    // MondrianUpdate(x, y): on the way down the partition is extended by x; at the leaf the walk
+    // turns; on the way up y is weighed and counted. One node at a time: go_down until it returns
+    // false, turn, go_up until it returns false.
+    Partition::Walk start() { return partition_.start(); }
+
+    bool go_down(Partition::Walk &walk, const float *x, Label y) {
+        return partition_.go_down(walk, x, rng_, [&](NodeId v) {
+            // What was split has labels of two kinds already.
+            return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
+        });
+    }
+
+    // New nodes get their weights and labels.
+    void turn(Label y) {
+        std::swap(way_up_, partition_.path());
+        const Step &above = way_up_.back();
+        const NodeId leaf = arena().inner(above.inner).child[above.side];
+        if (row_of(leaf) == labels_.n_leaves()) {
+            if (above.inner != kStem) inherit();
+            labels_.add_leaf();
+        }
+        log_w_bar_ = arena().inner(above.inner).child_log_w_bar[above.side];
+        if (options_.use_aggregation && (labels_.n_samples(leaf) > 0 || options_.charge_first))
+            log_w_bar_ -= options_.step * labels_.loss(leaf, y);
+        labels_.update(leaf, y);
+    }
+
+    // w_v <- w_v exp(-eta loss), then w-bar_v; then the label is counted.
+    bool go_up(Label y) {
+        const Step step = way_up_.back();
+        way_up_.pop_back();
+        InnerNode &node = arena().inner(step.inner);
+        node.child_log_w_bar[step.side] = log_w_bar_;
+        if (step.inner == kStem) return false;
+        if (options_.use_aggregation) {
+            node.log_w -= options_.step * labels_.loss(step.inner, y);
+            log_w_bar_ = aggregate(node);
+        }
+        labels_.update(step.inner, y);
+        return true;
+    }
+
+    // Many rows, in their order. A row's way up shares nothing with the next row's way down but
+    // the links, so the two go side by side: one waits for memory, the other for logarithms.
     template <class RowOf> void learn(const RowOf &row_of, std::span<const Label> y) {
         for (std::size_t i = 0; i < y.size(); ++i) {
             const float *x = row_of(i);
-            Partition::Walk walk = partition_.start();
+            Partition::Walk walk = start();
             for (bool down = true, up = i > 0; down || up;) {
                 if (down) down = go_down(walk, x, y[i]);
                 if (up) up = go_up(y[i - 1]);
@@ -70,31 +110,35 @@ template <LabelModel Labels> class Tree {
         }
     }
 
-    // One row on its way down, and the mixture that it gathers.
+    // One row on its way down the tree, and the mixture of Equation (6) that it gathers.
     struct Walk {
+        const Tree *tree;
         const float *x;
-        std::span<double> mixture;
+        std::span<double> mixture; // zero at the start
+        std::span<double> scratch; // of the same size
         NodeId v = kNone;
         double reach = 1; // weight of the prunings that go below v's ancestors
     };
 
-    // Predict(x) for several rows: adds the mixture of Equation (6) to each walk's. Their ways
-    // down are interleaved, so that the memory fetches of one row overlap with the others' work.
-    // `above` is scratch space.
-    void predict(std::span<Walk> walks, std::span<double> above) const {
-        if (empty()) {
-            for (const Walk &walk : walks) labels_.add_default(1.0, walk.mixture);
-        } else if (options_.predict_extends) {
-            for (const Walk &walk : walks) predict_extending(walk.x, walk.mixture, above);
-        } else {
-            for (Walk &walk : walks) walk.v = arena().root();
-            for (std::size_t n = walks.size(); n > 0;)
-                for (std::size_t i = 0; i < n;)
-                    if (go_down(walks[i]))
-                        ++i;
-                    else
-                        walks[i] = walks[--n];
+    // Predict(x), one node at a time: start, then go_down until it returns false.
+    Walk start(const float *x, std::span<double> mixture, std::span<double> scratch) const {
+        return {this, x, mixture, scratch, arena().root()};
+    }
+
+    // Takes the share of the walk's node and moves on to its child; false at the end.
+    bool go_down(Walk &walk) const {
+        if (is_leaf(walk.v) || options_.predict_extends) {
+            finish(walk);
+            return false;
         }
+        const InnerNode &node = arena().inner(walk.v);
+        const NodeId child = node.child[node.side_of(walk.x)];
+        arena().prefetch_header(child);
+        labels_.prefetch(child);
+        if (node.share > 0) labels_.add_forecast(walk.v, walk.reach * node.share, walk.mixture);
+        walk.reach *= 1.0 - node.share;
+        walk.v = child;
+        return walk.reach > 0;
     }
 
     // Sum over the prunings T of w(T) depth_T(x).
@@ -119,28 +163,6 @@ template <LabelModel Labels> class Tree {
     }
 
   private:
-    bool go_down(Partition::Walk &walk, const float *x, Label y) {
-        return partition_.go_down(walk, x, rng_, [&](NodeId v) {
-            // What was split has labels of two kinds already.
-            return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
-        });
-    }
-
-    // At the leaf: new nodes get their weights and labels, and the way up begins.
-    void turn(Label y) {
-        std::swap(way_up_, partition_.path());
-        const Step &above = way_up_.back();
-        const NodeId leaf = arena().inner(above.inner).child[above.side];
-        if (row_of(leaf) == labels_.n_leaves()) {
-            if (above.inner != kStem) inherit();
-            labels_.add_leaf();
-        }
-        log_w_bar_ = arena().inner(above.inner).child_log_w_bar[above.side];
-        if (options_.use_aggregation && (labels_.n_samples(leaf) > 0 || options_.charge_first))
-            log_w_bar_ -= options_.step * labels_.loss(leaf, y);
-        labels_.update(leaf, y);
-    }
-
     // The new inner node at the end of the path takes over what the node it moved down had.
     void inherit() {
         const Step &above = way_up_[way_up_.size() - 1], &parent = way_up_[way_up_.size() - 2];
@@ -152,35 +174,13 @@ template <LabelModel Labels> class Tree {
         labels_.add_inner(moved);
     }
 
-    // w_v <- w_v exp(-eta loss), then w-bar_v; then the label is counted.
-    bool go_up(Label y) {
-        const Step step = way_up_.back();
-        way_up_.pop_back();
-        InnerNode &node = arena().inner(step.inner);
-        node.child_log_w_bar[step.side] = log_w_bar_;
-        if (step.inner == kStem) return false;
-        if (options_.use_aggregation) {
-            node.log_w -= options_.step * labels_.loss(step.inner, y);
-            log_w_bar_ = aggregate(node);
-        }
-        labels_.update(step.inner, y);
-        return true;
-    }
-
-    // Takes the share of the walk's node and moves on to its child; false at the end.
-    bool go_down(Walk &walk) const {
-        if (is_leaf(walk.v)) {
+    void finish(const Walk &walk) const {
+        if (walk.v == kNone)
+            labels_.add_default(1.0, walk.mixture);
+        else if (options_.predict_extends)
+            predict_extending(walk.x, walk.mixture, walk.scratch);
+        else
             labels_.add_forecast(walk.v, walk.reach, walk.mixture);
-            return false;
-        }
-        const InnerNode &node = arena().inner(walk.v);
-        const NodeId child = node.child[node.side_of(walk.x)];
-        arena().prefetch_header(child);
-        labels_.prefetch(child);
-        if (node.share > 0) labels_.add_forecast(walk.v, walk.reach * node.share, walk.mixture);
-        walk.reach *= 1.0 - node.share;
-        walk.v = child;
-        return walk.reach > 0;
     }
 
     // The mean of the forecasts over the places where x may branch off its path. At v this has
