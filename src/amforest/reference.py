@@ -157,7 +157,7 @@ def log_mean(log_a: float, log_b: float) -> tuple[float, float]:
     gap = abs(log_a - log_b)
     ratio = math.exp(-gap) if gap < NEGLIGIBLE else 0.0  # smaller / larger
     share = (1.0 if log_a >= log_b else ratio) / (1.0 + ratio)
-    return max(log_a, log_b) + math.log1p(ratio) - LOG_2, share
+    return max(log_a, log_b) + math.log(1.0 + ratio) - LOG_2, share
 
 
 class Tree:

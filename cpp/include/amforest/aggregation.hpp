@@ -21,7 +21,7 @@ inline LogMean log_mean(double log_a, double log_b) {
     if (!(gap < kNegligible))
         return {std::max(log_a, log_b) - std::numbers::ln2, log_a >= log_b ? 1.0 : 0.0};
     const double ratio = std::exp(-gap); // smaller / larger
-    return {std::max(log_a, log_b) + std::log1p(ratio) - std::numbers::ln2,
+    return {std::max(log_a, log_b) + std::log(1.0 + ratio) - std::numbers::ln2,
             (log_a >= log_b ? 1.0 : ratio) / (1.0 + ratio)};
 }
 

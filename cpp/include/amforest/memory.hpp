@@ -9,23 +9,84 @@
 #include <new>
 #include <utility>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace amforest {
 
-// Growth goes through realloc: on Linux it moves the pages of a large block instead of copying
-// them, and pages that were never written cost nothing.
+// Memory that can grow. On Linux a large block is a mapping of its own: growing it moves page
+// tables instead of bytes and leaves no hole behind, and pages never written cost nothing.
+class Block {
+  public:
+    Block() = default;
+    Block(Block &&other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    Block(const Block &) = delete;
+    Block &operator=(const Block &) = delete;
+    Block &operator=(Block &&) = delete;
+    ~Block() { release(data_, bytes_); }
+
+    std::byte *data() const { return data_; }
+
+    // Makes the block larger and keeps what is in it. If that fails, throws and changes nothing.
+    void grow(std::size_t bytes) {
+        bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+        std::byte *grown = resized(bytes);
+        if (grown == nullptr) throw std::bad_alloc();
+        data_ = grown;
+        bytes_ = bytes;
+    }
+
+  private:
+    static constexpr std::size_t kAlignment = 64;
+
+    std::byte *resized(std::size_t bytes) const {
+#if defined(__linux__)
+        if (is_mapped(bytes_)) return checked(::mremap(data_, bytes_, bytes, MREMAP_MAYMOVE));
+#endif
+        std::byte *grown = allocate(bytes);
+        if (grown == nullptr || data_ == nullptr) return grown;
+        std::memcpy(grown, data_, bytes_);
+        release(data_, bytes_);
+        return grown;
+    }
+
+#if defined(__linux__)
+    static bool is_mapped(std::size_t bytes) { return bytes >= std::size_t{1} << 16; }
+
+    static std::byte *checked(void *mapping) {
+        return mapping == MAP_FAILED ? nullptr : static_cast<std::byte *>(mapping);
+    }
+
+    static std::byte *allocate(std::size_t bytes) {
+        if (!is_mapped(bytes))
+            return static_cast<std::byte *>(std::aligned_alloc(kAlignment, bytes));
+        return checked(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    }
+
+    static void release(std::byte *data, std::size_t bytes) {
+        if (is_mapped(bytes))
+            ::munmap(data, bytes);
+        else
+            std::free(data);
+    }
+#else
+    static std::byte *allocate(std::size_t bytes) {
+        return static_cast<std::byte *>(std::aligned_alloc(kAlignment, bytes));
+    }
+    static void release(std::byte *data, std::size_t) { std::free(data); }
+#endif
+
+    std::byte *data_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+// Rows of a size known at run time.
 class Rows {
   public:
     explicit Rows(std::size_t row_bytes) : row_bytes_(row_bytes) {}
-
-    Rows(Rows &&other) noexcept
-        : row_bytes_(other.row_bytes_), block_(std::exchange(other.block_, nullptr)),
-          first_(std::exchange(other.first_, nullptr)), size_(std::exchange(other.size_, 0)),
-          capacity_(std::exchange(other.capacity_, 0)) {}
-
-    Rows(const Rows &) = delete;
-    Rows &operator=(const Rows &) = delete;
-    Rows &operator=(Rows &&) = delete;
-    ~Rows() { std::free(block_); }
 
     std::size_t size() const { return size_; }
     std::size_t bytes() const { return size_ * row_bytes_; }
@@ -34,12 +95,7 @@ class Rows {
     void make_room(std::size_t count) {
         if (size_ + count <= capacity_) return;
         const std::size_t capacity = std::max(size_ + count, capacity_ + capacity_ / 2);
-        const std::ptrdiff_t offset = first_ - block_;
-        void *grown = std::realloc(block_, capacity * row_bytes_ + kAlignment);
-        if (grown == nullptr) throw std::bad_alloc();
-        block_ = static_cast<std::byte *>(grown);
-        first_ = block_ + (kAlignment - reinterpret_cast<std::uintptr_t>(block_) % kAlignment);
-        if (first_ - block_ != offset) std::memmove(first_, block_ + offset, bytes());
+        block_.grow(capacity * row_bytes_);
         capacity_ = capacity;
     }
 
@@ -47,18 +103,17 @@ class Rows {
     std::uint32_t add() { return static_cast<std::uint32_t>(size_++); }
 
     template <class T> T *at(std::size_t row) {
-        return reinterpret_cast<T *>(first_ + row * row_bytes_);
+        return reinterpret_cast<T *>(block_.data() + row * row_bytes_);
     }
     template <class T> const T *at(std::size_t row) const {
-        return reinterpret_cast<const T *>(first_ + row * row_bytes_);
+        return reinterpret_cast<const T *>(block_.data() + row * row_bytes_);
     }
 
   protected:
-    static constexpr std::size_t kAlignment = 64;
+    Block block_;
 
+  private:
     std::size_t row_bytes_;
-    std::byte *block_ = nullptr; // as malloc gave it
-    std::byte *first_ = nullptr; // its first aligned byte
     std::size_t size_ = 0, capacity_ = 0;
 };
 
@@ -73,8 +128,10 @@ template <class T> class Pool : public Rows {
         return row;
     }
 
-    T &operator[](std::size_t row) { return reinterpret_cast<T *>(first_)[row]; }
-    const T &operator[](std::size_t row) const { return reinterpret_cast<const T *>(first_)[row]; }
+    T &operator[](std::size_t row) { return reinterpret_cast<T *>(block_.data())[row]; }
+    const T &operator[](std::size_t row) const {
+        return reinterpret_cast<const T *>(block_.data())[row];
+    }
 };
 
 } // namespace amforest

@@ -23,7 +23,8 @@ struct Options {
     bool predict_extends = false; // extend the partition by x before predicting x
 };
 
-template <LabelModel Labels> class Tree {
+// Aligned so that threads that work on different trees share no cache line.
+template <LabelModel Labels> class alignas(128) Tree {
   public:
     using Label = typename Labels::Label;
 
