@@ -387,8 +387,10 @@ def test_unknown_labels_are_named_and_change_nothing(digits):
         model.partial_fit(X[:3], y[:3], classes=[1, 2, 3])
     with pytest.raises(ValueError, match="y holds 5"):
         AMFClassifier(classes=[1, 2]).fit(X[:2], [1, 5])
-    with pytest.raises(ValueError, match="Unknown label type"):
-        model.partial_fit(X[:3], [0.5, 1.5, 2.5])
+    with pytest.raises(ValueError, match=r"Unknown label type: y holds fractions such as 0\.5"):
+        model.partial_fit(X[:3], [0.5, 1.0, 2.0])
+    with pytest.raises(TypeError, match="y mixes labels"):
+        model.partial_fit(X[:3], np.array([1, "a", None], dtype=object))
     assert tables(model) == before
 
 

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
 
 from amforest._base import Floats, Forest, Seeds, naming
 from amforest._core import ClassifierForest, Options, RegressorForest
@@ -238,17 +237,15 @@ class AMFClassifier(ClassifierMixin, Forest):
         return self._grown().predict_by_tree(self._rows(X), self._n_threads())
 
     def _encode(self, y: NDArray[Any], *, first: bool, classes: Any) -> NDArray[np.uint32]:
-        if y.dtype.kind != "S":  # which scikit-learn does not know
-            check_classification_targets(y)
+        labels, inverse = _unique(y)
         if first:
             announced = self.classes if classes is None else classes
-            self.classes_ = _as_classes(y if announced is None else announced)
+            self.classes_ = _as_classes(labels if announced is None else announced)
             self._index_of = {label: k for k, label in enumerate(self.classes_.tolist())}
         elif classes is not None and not np.array_equal(_as_classes(classes), self.classes_):
             raise ValueError(
                 f"classes is {classes!r}; the first call said {self.classes_.tolist()}"
             )
-        labels, inverse = np.unique(y, return_inverse=True)
         indices = [self._encode_one(label) for label in labels.tolist()]
         return np.array(indices, dtype=np.uint32)[inverse]
 
@@ -445,6 +442,19 @@ class AMFRegressor(RegressorMixin, Forest):
 
     def _new_core(self, n_features: int, options: Options, seeds: Seeds) -> RegressorForest:
         return RegressorForest(n_features=n_features, options=options, seeds=seeds)
+
+
+def _unique(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the different labels, sorted, and where each of y is among them."""
+    try:
+        labels, inverse = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"y mixes labels that cannot be compared: {error}") from error
+    if labels.dtype.kind == "f" and (fractions := labels[labels != np.rint(labels)]).size:
+        raise ValueError(
+            f"Unknown label type: y holds fractions such as {fractions[0]}, not classes"
+        )
+    return labels, inverse
 
 
 def _as_classes(labels: ArrayLike) -> NDArray[Any]:
