@@ -1,7 +1,7 @@
 # A newcomer needs two commands: `make demo` and `make test`. Both set up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-CPP := $(wildcard cpp/include/amforest/*.hpp cpp/bindings/*.cpp)
+CPP := $(wildcard cpp/include/amforest/*.hpp cpp/bindings/*.cpp benchmarks/*.cpp)
 
 .PHONY: demo test lint format bench bench-quick clean
 

@@ -1,5 +1,9 @@
 """The compiled core equals the plain-Python reference, bit for bit."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -105,6 +109,15 @@ def test_every_combination_of_switches_equals_the_reference(switches, regression
     forecasts = (model.predict if regression else model.predict_proba)(queries)
     expected = np.array([tree.predict(x) for x in queries]).reshape(forecasts.shape)
     np.testing.assert_array_equal(forecasts, expected)
+
+
+@pytest.mark.skipif("AMFOREST_SIMD" in os.environ, reason="this is the run with the plain loops")
+def test_the_plain_loops_equal_the_reference_too():
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", __file__],
+        env={**os.environ, "AMFOREST_SIMD": "plain"},
+        check=True,
+    )
 
 
 def test_an_empty_tree_forecasts_the_default():

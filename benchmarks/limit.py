@@ -1,0 +1,62 @@
+"""The machine's limit: learning time over the time in which a core reads the nodes visited.
+
+`limit.cpp` learns a stream with counters compiled in, and measures the read bandwidth at the
+forest's size in the same process.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.data import Stream
+from benchmarks.timing import Table
+
+FLOOR = "the machine's floor"
+VISITS, BYTES, WORKING_SET, BANDWIDTH = "visits", "bytes", "working set", "bandwidth"
+HERE = Path(__file__).parent
+# As in CMakeLists.txt, and the counters.
+FLAGS = "-std=c++20 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -DAMFOREST_COUNT"
+
+
+def is_possible() -> bool:
+    """Return whether there is a compiler."""
+    return _compiler() is not None
+
+
+def measure(streams: Iterable[Stream]) -> Table:
+    """Return seconds per sample, those of the floor, and what was counted, by stream."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = _compile(Path(folder))
+        return {stream.name: _learn(program, stream, Path(folder)) for stream in streams}
+
+
+def _compiler() -> str | None:
+    return shutil.which(os.environ.get("CXX", "c++"))
+
+
+def _compile(folder: Path) -> Path:
+    program = folder / "limit"
+    include = HERE.parent / "cpp" / "include"
+    command = [str(_compiler()), *FLAGS.split(), f"-I{include}", str(HERE / "limit.cpp")]
+    subprocess.run([*command, "-pthread", "-o", str(program)], check=True)
+    return program
+
+
+def _learn(program: Path, stream: Stream, folder: Path) -> dict[str, float]:
+    """Run the program on the stream, given as a file of features followed by labels."""
+    path = folder / "stream"
+    with path.open("wb") as file:
+        stream.X.astype(np.float32).tofile(file)
+        stream.y.astype(np.uint32).tofile(file)
+    shape = [*stream.X.shape, stream.n_classes]
+    output = subprocess.run(
+        [program, path, *map(str, shape)], check=True, capture_output=True, text=True
+    ).stdout
+    found: dict[str, float] = json.loads(output)
+    return found | {FLOOR: found[BYTES] / found[BANDWIDTH]}

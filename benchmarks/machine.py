@@ -1,0 +1,36 @@
+"""What a run was made with: versions, processor, date."""
+
+import os
+import platform
+import re
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+_PACKAGES = ("amforest", "onelearn", "river", "numba", "numpy", "scikit-learn")
+
+
+def describe() -> dict[str, str]:
+    """Return what a reader must know to judge the figures, and nothing that names the machine."""
+    versions = {name: found for name in _PACKAGES if (found := _version(name))}
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "system": platform.system(),
+        "python": platform.python_version(),
+        **versions,
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text() if cpuinfo.exists() else ""
+    match = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
+    return match[1].strip() if match else platform.processor() or platform.machine()

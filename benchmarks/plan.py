@@ -1,0 +1,52 @@
+"""How much is measured: everything, or what fits into three minutes."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The size of a run."""
+
+    name: str
+    max_rows: int | None  # of a data set
+    repetitions: int
+    memory_repetitions: int
+    one_row_data: tuple[str, ...] | None  # None: all
+    grown_rows: int  # learnt before one-row calls are timed
+    blocks: int  # of one-row calls, timed in turn
+    checkpoints: tuple[int, ...]  # of the growing stream
+    peer_stops_at: int  # samples of the growing stream
+    stream_repetitions: int
+    cold_starts: int
+    limit_rows: int  # of the uniform stream beside the data sets
+
+
+FULL = Plan(
+    name="full",
+    max_rows=None,
+    repetitions=5,
+    memory_repetitions=3,
+    one_row_data=None,
+    grown_rows=3_000,
+    blocks=8,
+    checkpoints=(1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
+    peer_stops_at=100_000,
+    stream_repetitions=3,
+    cold_starts=3,
+    limit_rows=300_000,
+)
+
+QUICK = Plan(
+    name="quick",
+    max_rows=4_000,
+    repetitions=3,
+    memory_repetitions=1,
+    one_row_data=("adult", "letter", "satimage"),
+    grown_rows=1_000,
+    blocks=5,
+    checkpoints=(1_000, 3_000, 10_000, 30_000, 100_000),
+    peer_stops_at=10_000,
+    stream_repetitions=2,
+    cold_starts=1,
+    limit_rows=30_000,
+)
