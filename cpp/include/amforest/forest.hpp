@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <mutex>
@@ -75,6 +76,7 @@ template <LabelModel Labels> class Forest {
         const PaddedRows rows(X);
         const std::unique_lock lock(mutex_);
         make_room(X.n_rows);
+        if (X.n_rows == 1) return learn_one(rows[0], y[0]);
         for_each_index(trees_.size(), worth_while(X, n_threads), [&](std::size_t t) {
             trees_[t].learn([&](std::size_t i) { return rows[i]; }, y);
         });
@@ -196,23 +198,15 @@ template <LabelModel Labels> class Forest {
         }
 
       private:
-        // A step of each walk in turn, until all have ended. Where all walk down one tree, the
-        // compiler keeps what it must know of that tree in registers.
+        // All walks to their ends. Where all go down one tree, the compiler keeps what it must know
+        // of that tree in registers.
         void go_down() {
+            using Walk = typename Tree<Labels>::Walk;
             const Tree<Labels> &tree = *walks_.front().tree;
             if (walks_.back().tree == &tree)
-                in_turn([&](auto &walk) { return tree.go_down(walk); });
+                in_turn<Walk>(walks_, [&](Walk &walk) { return tree.go_down(walk); });
             else
-                in_turn([](auto &walk) { return walk.tree->go_down(walk); });
-        }
-
-        template <class Step> void in_turn(const Step &step) {
-            for (std::size_t n = walks_.size(); n > 0;)
-                for (std::size_t k = 0; k < n;)
-                    if (step(walks_[k]))
-                        ++k;
-                    else
-                        walks_[k] = walks_[--n];
+                in_turn<Walk>(walks_, [](Walk &walk) { return walk.tree->go_down(walk); });
             walks_.clear();
         }
 
@@ -222,6 +216,26 @@ template <LabelModel Labels> class Forest {
         std::vector<double> mixtures_; // one for each walk, and scratch space
         std::vector<typename Tree<Labels>::Walk> walks_;
     };
+
+    // One row finds none of its nodes in the cache: some trees learn it side by side. (In a batch
+    // this would cost more than it gains, because each tree's nodes stay in the cache.)
+    void learn_one(const float *x, Label y) {
+        struct Learner {
+            Tree<Labels> *tree;
+            Partition::Walk walk;
+        };
+        constexpr std::size_t kSideBySide = 5;
+        std::array<Learner, kSideBySide> places;
+        for (std::size_t first = 0; first < trees_.size(); first += kSideBySide) {
+            const std::size_t count = std::min(kSideBySide, trees_.size() - first);
+            const std::span<Learner> learners(places.data(), count);
+            for (std::size_t k = 0; k < count; ++k)
+                learners[k] = {&trees_[first + k], trees_[first + k].start()};
+            in_turn(learners, [&](Learner &l) { return l.tree->go_down(l.walk, x, y); });
+            for (Learner &learner : learners) learner.tree->turn(y);
+            in_turn(learners, [&](Learner &l) { return l.tree->go_up(y); });
+        }
+    }
 
     // As many threads as have work for longer than it takes to start one.
     std::size_t worth_while(const Matrix &X, std::size_t n_threads) const {

@@ -1,4 +1,4 @@
-// Work on indices, shared between threads.
+// Work shared between threads, and work taken in turn by one thread.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace amforest {
@@ -32,6 +34,17 @@ template <class Work> void for_each_index(std::size_t count, std::size_t n_threa
         run();
     }
     if (error) std::rethrow_exception(error);
+}
+
+// Calls step(item) for each in turn until it has returned false for all; reorders the items. Items
+// that wait for memory then wait at the same time.
+template <class Item, class Step> void in_turn(std::span<Item> items, const Step &step) {
+    for (std::size_t n = items.size(); n > 0;)
+        for (std::size_t k = 0; k < n;)
+            if (step(items[k]))
+                ++k;
+            else
+                std::swap(items[k], items[--n]);
 }
 
 } // namespace amforest

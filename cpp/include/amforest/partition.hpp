@@ -28,7 +28,7 @@ class Partition {
     // ExtendCell(root, x), one node at a time: start, then go_down until it returns false. The
     // path then leads from the stem to the leaf of x.
     struct Walk {
-        NodeId v;
+        NodeId v = kNone;
         double birth_time = 0;
     };
 

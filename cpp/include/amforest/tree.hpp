@@ -59,10 +59,12 @@ template <LabelModel Labels> class alignas(128) Tree {
     Partition::Walk start() { return partition_.start(); }
 
     bool go_down(Partition::Walk &walk, const float *x, Label y) {
-        return partition_.go_down(walk, x, rng_, [&](NodeId v) {
+        const bool goes_on = partition_.go_down(walk, x, rng_, [&](NodeId v) {
             // What was split has labels of two kinds already.
             return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
         });
+        if (goes_on) labels_.prefetch(walk.v);
+        return goes_on;
     }
 
     // New nodes get their weights and labels.
