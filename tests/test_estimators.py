@@ -3,6 +3,7 @@
 import copy
 import pickle
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -285,7 +286,22 @@ def test_a_clone_has_the_parameters_and_no_trees(stream):
         twin.predict(X)
 
 
-# Interruption
+# Other threads, and interruption
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+def test_others_may_predict_and_look_inside_while_one_learns(cls):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(60_000, 8)).astype(np.float32), rng.integers(0, 2, size=60_000)
+    model = cls(random_state=0).fit(X[:100], y[:100])
+    with ThreadPoolExecutor() as pool:
+        learning = pool.submit(model.partial_fit, X, y)
+        while not learning.done():
+            seen = model.n_samples_seen_
+            assert np.isfinite(forecast(model, X[:20])).all()
+            assert model.tree_table(0)["n_samples"][0] >= seen
+        learning.result()
+    assert tables(model) == tables(cls(random_state=0).fit([*X[:100], *X], [*y[:100], *y]))
 
 
 @pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
@@ -389,6 +405,8 @@ def test_unknown_labels_are_named_and_change_nothing(digits):
         AMFClassifier(classes=[1, 2]).fit(X[:2], [1, 5])
     with pytest.raises(ValueError, match=r"Unknown label type: y holds fractions such as 0\.5"):
         model.partial_fit(X[:3], [0.5, 1.0, 2.0])
+    with pytest.raises(TypeError, match=r"y is \[1\], which cannot be a label"):
+        model.learn_one(X[0], [1])
     with pytest.raises(TypeError, match="y mixes labels"):
         model.partial_fit(X[:3], np.array([1, "a", None], dtype=object))
     assert tables(model) == before

@@ -255,7 +255,7 @@ class Forest(BaseEstimator):
         try:
             row = np.ascontiguousarray(x, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"x must hold numbers only: {error}") from error
+            raise _numbers_only("x", error) from error
         if row.ndim != 1:
             raise ValueError(f"x has {row.ndim} dimensions; one row has 1")
         return row
@@ -288,6 +288,11 @@ def naming(argument: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        if re.search(rf"\b{argument}\b", str(error)):
+        if not re.search("could not convert|real number|array element", str(error)):
             raise
-        raise type(error)(f"{argument} must hold numbers only: {error}") from error
+        raise _numbers_only(argument, error) from error
+
+
+def _numbers_only(argument: str, error: Exception) -> Exception:
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(f"{argument} must hold numbers only: {error}")

@@ -250,7 +250,10 @@ class AMFClassifier(ClassifierMixin, Forest):
         return np.array(indices, dtype=np.uint32)[inverse]
 
     def _encode_one(self, y: Any) -> int:
-        index = self._index_of.get(y)
+        try:
+            index = self._index_of.get(y)
+        except TypeError as error:
+            raise TypeError(f"y is {y!r}, which cannot be a label: {error}") from error
         if index is None:
             raise ValueError(
                 f"y holds {y!r}, which is not one of the classes {self.classes_.tolist()}; "

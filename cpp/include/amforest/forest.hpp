@@ -53,7 +53,10 @@ template <LabelModel Labels> class Forest {
 
     std::size_t n_features() const { return n_features_; }
     std::size_t n_trees() const { return trees_.size(); }
-    std::size_t n_samples() const { return trees_.front().n_samples(); }
+    std::size_t n_samples() const {
+        const auto lock = reading();
+        return trees_.front().n_samples();
+    }
     std::size_t forecast_size() const { return trees_.front().labels().forecast_size(); }
     const Tree<Labels> &tree(std::size_t i) const { return trees_.at(i); }
     std::shared_lock<std::shared_mutex> reading() const { return std::shared_lock(mutex_); }
@@ -270,7 +273,7 @@ template <LabelModel Labels> class Forest {
     // Whatever learning the rows may need, before anything changes.
     void make_room(std::size_t n_rows) {
         // Counts are 32 bits wide and ids 31.
-        if (n_samples() + n_rows > std::numeric_limits<std::uint32_t>::max() / 2)
+        if (trees_.front().n_samples() + n_rows > std::numeric_limits<std::uint32_t>::max() / 2)
             throw std::length_error("a forest learns at most 2**31 - 1 samples");
         for (Tree<Labels> &tree : trees_) tree.make_room(n_rows);
     }

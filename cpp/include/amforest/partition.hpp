@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <limits>
-#include <span>
 #include <vector>
 
 #include "amforest/node_arena.hpp"
@@ -41,14 +40,20 @@ class Partition {
     template <class StaysWhole>
     bool go_down(Walk &walk, const float *x, Rng &rng, const StaysWhole &stays_whole) {
         const NodeId v = walk.v;
-        if (v == kNone) return hang(arena_.add_leaf(x));
+        if (v == kNone) {
+            hang(arena_.add_leaf(x));
+            return false;
+        }
         const Descent down = look_down(v, x);
         const double extension = static_cast<double>(arena_.extension(v, x));
         if (extension > 0) {
             if (!stays_whole(v)) {
                 const double limit = down.split_time - walk.birth_time;
                 const double time = walk.birth_time + rng.exponential_below(limit, extension);
-                if (is_leaf(v) || time < down.split_time) return split(v, x, time, rng);
+                if (is_leaf(v) || time < down.split_time) {
+                    split(v, x, time, rng);
+                    return false;
+                }
             }
             arena_.widen(v, x);
         }
@@ -78,7 +83,7 @@ class Partition {
     }
 
     // Inserts a node above v, which keeps its id and its subtree, and hangs x's leaf beside v.
-    bool split(NodeId v, const float *x, double time, Rng &rng) {
+    void split(NodeId v, const float *x, double time, Rng &rng) {
         arena_.copy_range(v, lower_.data(), upper_.data());
         for (std::size_t j = 0; j < delta_.size(); ++j)
             delta_[j] = extension_of(x[j], lower_[j], upper_[j]);
@@ -101,7 +106,6 @@ class Partition {
             keep_range(above, v, x);
         hang(above);
         path_.push_back({above, on_left ? 0U : 1U});
-        return false;
     }
 
     // The parent of a leaf that is about to be split will have an inner child.
@@ -118,10 +122,7 @@ class Partition {
     }
 
     // Puts v at the end of the path.
-    bool hang(NodeId v) {
-        arena_.inner(path_.back().inner).child[path_.back().side] = v;
-        return false;
-    }
+    void hang(NodeId v) { arena_.inner(path_.back().inner).child[path_.back().side] = v; }
 
     // Uniform on [low, high], rounded so that low <= s < high: the split separates.
     static float threshold_between(float low, float high, double u) {

@@ -1,9 +1,9 @@
 // One AMF tree: Algorithms 4 and 6 on a partition, its weights and a label model.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
