@@ -76,31 +76,29 @@ inline constexpr Table kTable = {extension, extension_of_two, widen};
 } // namespace plain
 
 #if defined(__x86_64__)
-#pragma GCC push_options
-#pragma GCC target("avx2")
 namespace avx2 {
 
-inline __m256 load8(const float *from) { return _mm256_loadu_ps(from); }
-inline __m128 load4(const float *from) { return _mm_loadu_ps(from); }
+[[gnu::target("avx2")]] inline __m256 load8(const float *from) { return _mm256_loadu_ps(from); }
+[[gnu::target("avx2")]] inline __m128 load4(const float *from) { return _mm_loadu_ps(from); }
 
-inline __m256 extension8(__m256 x, __m256 lower, __m256 upper) {
+[[gnu::target("avx2")]] inline __m256 extension8(__m256 x, __m256 lower, __m256 upper) {
     return _mm256_max_ps(_mm256_max_ps(_mm256_sub_ps(x, upper), _mm256_sub_ps(lower, x)),
                          _mm256_setzero_ps());
 }
 
-inline __m128 extension4(__m128 x, __m128 lower, __m128 upper) {
+[[gnu::target("avx2")]] inline __m128 extension4(__m128 x, __m128 lower, __m128 upper) {
     return _mm_max_ps(_mm_max_ps(_mm_sub_ps(x, upper), _mm_sub_ps(lower, x)), _mm_setzero_ps());
 }
 
 // Adds the lanes: four to four, two to two, one to one. `tail` are lanes 0 to 3 of a last half.
-inline float sum_lanes(__m256 sum, __m128 tail) {
+[[gnu::target("avx2")]] inline float sum_lanes(__m256 sum, __m128 tail) {
     const __m128 low = _mm_add_ps(_mm256_castps256_ps128(sum), tail);
     const __m128 four = _mm_add_ps(low, _mm256_extractf128_ps(sum, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-inline float extension(const float *x, Box box, std::size_t width) {
+[[gnu::target("avx2")]] inline float extension(const float *x, Box box, std::size_t width) {
     __m256 sum = _mm256_setzero_ps();
     const float *const end = x + width / kLanes * kLanes;
     for (; x < end; x += kLanes, box.lower += kLanes, box.upper += kLanes)
@@ -109,7 +107,8 @@ inline float extension(const float *x, Box box, std::size_t width) {
     return sum_lanes(sum, extension4(load4(x), load4(box.lower), load4(box.upper)));
 }
 
-inline float extension_of_two(const float *x, Box a, Box b, std::size_t width) {
+[[gnu::target("avx2")]] inline float extension_of_two(const float *x, Box a, Box b,
+                                                      std::size_t width) {
     __m256 sum = _mm256_setzero_ps();
     std::size_t j = 0;
     for (; j + kLanes <= width; j += kLanes)
@@ -123,14 +122,14 @@ inline float extension_of_two(const float *x, Box a, Box b, std::size_t width) {
 }
 
 // The compiler does as well by itself.
-inline void widen(const float *x, float *lower, float *upper, std::size_t width) {
+[[gnu::target("avx2")]] inline void widen(const float *x, float *lower, float *upper,
+                                          std::size_t width) {
     plain::widen(x, lower, upper, width);
 }
 
 inline constexpr Table kTable = {extension, extension_of_two, widen};
 
 } // namespace avx2
-#pragma GCC pop_options
 #endif
 
 // The best that this machine runs, or what AMFOREST_SIMD=plain asks for.
