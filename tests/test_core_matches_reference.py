@@ -120,6 +120,17 @@ def test_the_plain_loops_equal_the_reference_too():
     )
 
 
+def test_counts_beyond_the_table_of_logarithms_equal_the_reference():
+    n = 66_000  # the table ends at 65,536
+    x, y = np.zeros(1, np.float32), np.random.default_rng(0).integers(0, 2, size=n)
+    model = AMFClassifier(1, classes=[0, 1], random_state=0).fit(np.zeros((n, 1)), y)
+    (tree,) = reference_trees(model)
+    for label in y.tolist():
+        tree.learn(x, label)
+    table = model.tree_table(0)
+    np.testing.assert_array_equal(table, reference_table(tree, table.dtype))
+
+
 def test_an_empty_tree_forecasts_the_default():
     for new_labels, expected in [
         (lambda: reference.ClassCounts(4, 0.5), [0.25] * 4),
