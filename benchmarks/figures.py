@@ -81,6 +81,7 @@ _RULES = (
     _Rule("cold start", "river", at_least=False, case=cold_start.TOTAL),
     _Rule("learning with 2 threads", threads.ONE, bar=1.7, ours=threads.TWO),
     _Rule("learning", limit.FLOOR, bar=4, at_least=False),
+    _Rule("learning", limit.PAPER_FLOOR, bar=4, at_least=False),
 )
 
 

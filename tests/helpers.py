@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,19 @@ def reference_trees(
     return [cls(new_labels, Rng(seed), **options) for seed in seeds]
 
 
+def preorder(tree: reference.Tree) -> Iterator[tuple[reference.Node, int]]:
+    """Yield all nodes with their depths, parents first, left before right."""
+    stack = [(tree.root, 0)] if tree.root else []
+    while stack:
+        v, depth = stack.pop()
+        yield v, depth
+        if children := v.children():
+            stack += [(children[1], depth + 1), (children[0], depth + 1)]
+
+
 def reference_table(tree: reference.Tree, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The reference tree in the form of `tree_table`."""
-    nodes = list(tree.preorder())
+    nodes = list(preorder(tree))
     row_of = {v: i for i, (v, _) in enumerate(nodes)} | {None: -1}
     table = np.empty(len(nodes), dtype)
     for i, (v, depth) in enumerate(nodes):
@@ -41,8 +52,10 @@ def reference_table(tree: reference.Tree, dtype: np.dtype[Any]) -> np.ndarray[An
         table["n_samples"][i] = v.labels.n
         label = "counts" if isinstance(v.labels, reference.ClassCounts) else "mean"
         table[label][i] = getattr(v.labels, label)
-        for name in ("feature", "threshold", "lower", "upper", "log_w", "log_w_bar"):
+        for name in ("feature", "threshold", "lower", "upper"):
             table[name][i] = getattr(v, name)
+        table["odds"][i], table["odds_scale"][i] = v.odds.value, v.odds.scale
+        table["share"][i] = tree.share(v) if v.children() else 1.0
         table["birth_time"][i] = v.tau
     return table
 

@@ -85,7 +85,7 @@ def change(name, value):
         change("counts", -1),
         change("counts", 49),
         lambda columns: columns | {"lower": columns["lower"][:, :2].copy()},
-        lambda columns: columns | {"log_w": columns["log_w"][1:].copy()},
+        lambda columns: columns | {"odds": columns["odds"][1:].copy()},
     ],
 )
 def test_a_broken_tree_is_not_restored(classifier, break_it):

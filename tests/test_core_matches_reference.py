@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from amforest import AMFClassifier, AMFRegressor, reference
 from amforest._base import tree_seeds
 from amforest._core import Rng
-from helpers import SWITCHES, reference_table, reference_trees
+from helpers import SWITCHES, preorder, reference_table, reference_trees
 
 # What a column of a stream may look like.
 COLUMNS = {
@@ -56,7 +56,7 @@ def streams(draw):
 
 def move_onto_a_threshold(x, tree, rng):
     """Put x on the boundary between two cells of the tree, if it has any."""
-    inner = [v for v, _ in tree.preorder() if v.children()]
+    inner = [v for v, _ in preorder(tree) if v.children()]
     if inner:
         v = inner[rng.integers(len(inner))]
         x[v.feature] = v.threshold
@@ -120,14 +120,25 @@ def test_the_plain_loops_equal_the_reference_too():
     )
 
 
-def test_counts_beyond_the_table_of_logarithms_equal_the_reference():
-    n = 66_000  # the table ends at 65,536
-    x, y = np.zeros(1, np.float32), np.random.default_rng(0).integers(0, 2, size=n)
-    model = AMFClassifier(1, classes=[0, 1], random_state=0).fit(np.zeros((n, 1)), y)
+@pytest.mark.parametrize(
+    "model, scale",
+    [
+        (AMFClassifier(1, classes=[0, 1], split_pure=True, random_state=0), 1),
+        (AMFClassifier(1, classes=[0, 1], dirichlet=1e-100, step=7, random_state=0), 1),
+        (AMFRegressor(1, random_state=0), 50),
+        (AMFRegressor(1, step=1e100, random_state=0), 1e75),
+    ],
+)
+def test_weights_beyond_doubles_equal_the_reference(model, scale):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(2_000, 2)).astype(np.float32)
+    y = scale * np.round(X[:, 0]).astype(np.float64)
     (tree,) = reference_trees(model)
-    for label in y.tolist():
+    model.partial_fit(X, y)
+    for x, label in zip(X, y, strict=True):
         tree.learn(x, label)
     table = model.tree_table(0)
+    assert (table["odds_scale"] != 0).any()
     np.testing.assert_array_equal(table, reference_table(tree, table.dtype))
 
 

@@ -222,7 +222,9 @@ def test_tables_link_parents_and_children(stream):
     np.testing.assert_array_equal(table["left"][inner], inner + 1)  # preorder
     leaves = table["left"] < 0
     assert (table["feature"][leaves] == -1).all()
-    np.testing.assert_array_equal(table["log_w"][leaves], table["log_w_bar"][leaves])
+    assert (table["share"][leaves] == 1).all()
+    odds = np.ldexp(table["odds"], 256 * table["odds_scale"].astype(int))
+    np.testing.assert_allclose(table["share"][inner], (odds / (1 + odds))[inner], atol=2**-64)
 
 
 def test_apply_names_the_leaf_whose_range_holds_the_row(stream):

@@ -178,33 +178,36 @@ def test_forecasts_and_depths_are_the_mixture_over_all_prunings(seed):
 
 
 def path_before_the_label(old, new, x, n_classes, alpha):
-    """Follow x in the tree extended by it, with the weights from before its label.
+    """Follow x in the tree extended by it, with the weights from before its label and the new node.
 
-    Yields (log w, log ŷ for each class, log w̄ of the child that x does not go to) from the root
-    to the leaf. `old` and `new` are the tables before and after learning.
+    Yields (row in `new`, odds, ŷ for each class, whether the node is new) from the root to the
+    leaf. `old` and `new` are the tables before and after learning.
     """
     o, n = 0, 0
     while True:
         fresh = o is None
         counts = np.zeros(n_classes) if fresh else old["counts"][o]
-        log_forecast = np.log((counts + alpha) / (counts.sum() + alpha * n_classes))
-        log_w = 0.0 if fresh else old["log_w"][o]
+        forecast = (counts + alpha) / (counts.sum() + alpha * n_classes)
         if new["left"][n] < 0:
-            yield log_w, log_forecast, None
+            yield n, None, forecast, fresh
             return
         feature, threshold = new["feature"][n], new["threshold"][n]
         side = "left" if x[feature] <= threshold else "right"
-        other = "right" if side == "left" else "left"
         inserted = old["feature"][o] != feature or old["threshold"][o] != threshold
-        # A new split moves the whole of the old node to the side where x is not.
-        yield log_w, log_forecast, old["log_w_bar"][o if inserted else old[other][o]]
+        odds = old["odds"][o]  # 1 in a leaf
+        # A new split has w_v against w̄_v of the old node, which is now below it beside x's leaf.
+        yield n, 2 * odds / (1 + odds) if inserted else odds, forecast, inserted
         o = None if inserted else old[side][o]
         n = new[side][n]
 
 
 @pytest.mark.parametrize("stream", range(20))
-def test_the_root_gains_the_log_of_the_forecast_at_each_step(stream):
-    """log w̄_root after the label - before = log p̂(y), with charge_first and η = 1: 10⁵ steps."""
+def test_every_node_gains_the_forecast_of_the_label_at_each_step(stream):
+    """w̄_v after the label / before = p̂_v(y), with charge_first and η = 1: 10⁵ steps.
+
+    p̂_v is the mixture of the tree below v. A node's odds w_v / (w̄_v0 w̄_v1) show the gain of the
+    child on the path, and at the root p̂ is the forecast.
+    """
     rng = np.random.default_rng(stream)
     n_classes, alpha = 2 + stream % 3, 0.5
     for repetition in range(25):
@@ -218,15 +221,18 @@ def test_the_root_gains_the_log_of_the_forecast_at_each_step(stream):
         for x, label in zip(X[1:], y[1:].tolist(), strict=True):
             forecast = model.predict_proba_one(x)[label]
             new = model.learn_one(x, label)._core.tree_table(0)
-            path = list(path_before_the_label(old, new, x, n_classes, alpha))
-            log_w, log_forecast, _ = path[-1]
-            before, numerator = log_w, log_w + log_forecast[label]
-            for log_w, log_forecast, sibling in reversed(path[:-1]):
-                before = np.logaddexp(log_w, sibling + before) - math.log(2)
-                numerator = np.logaddexp(log_w + log_forecast[label], sibling + numerator)
-                numerator -= math.log(2)
-            gain = new["log_w_bar"][0] - before
-            assert abs(gain - (numerator - before)) < 1e-12
+            assert not new["odds_scale"].any()
+            gain, insertion = 0.0, 1.0  # of w̄ below: by the label, and by the new node before
+            for n, odds, forecasts, is_new in reversed(
+                list(path_before_the_label(old, new, x, n_classes, alpha))
+            ):
+                if odds is None:
+                    gain = forecasts[label]
+                    continue
+                after = odds / insertion
+                insertion = (1 + odds) / 2 if is_new else (odds + insertion) / (odds + 1)
+                assert new["odds"][n] * gain == pytest.approx(after * forecasts[label], rel=1e-12)
+                gain = (after * forecasts[label] + gain) / (after + 1)
             if len(new["left"]) == len(old["left"]):  # x has split nothing: p̂ was our forecast
-                assert abs(gain - math.log(forecast)) < 1e-12
+                assert gain == pytest.approx(forecast, rel=1e-12)
             old = new

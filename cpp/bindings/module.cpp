@@ -110,8 +110,9 @@ nb::dict to_dict(TreeTable<Labels> table, std::size_t n_features, std::size_t n_
     dict["n_samples"] = to_numpy(std::move(table.n_samples), {n});
     dict["lower"] = to_numpy(std::move(table.lower), {n, n_features});
     dict["upper"] = to_numpy(std::move(table.upper), {n, n_features});
-    dict["log_w"] = to_numpy(std::move(table.log_w), {n});
-    dict["log_w_bar"] = to_numpy(std::move(table.log_w_bar), {n});
+    dict["share"] = to_numpy(std::move(table.share), {n});
+    dict["odds"] = to_numpy(std::move(table.odds), {n});
+    dict["odds_scale"] = to_numpy(std::move(table.odds_scale), {n});
     return dict;
 }
 
@@ -123,8 +124,8 @@ template <class Labels> TreeTable<Labels> from_dict(const nb::dict &dict) {
     from_numpy(dict, "n_samples", table.n_samples);
     from_numpy(dict, "lower", table.lower);
     from_numpy(dict, "upper", table.upper);
-    from_numpy(dict, "log_w", table.log_w);
-    from_numpy(dict, "log_w_bar", table.log_w_bar);
+    from_numpy(dict, "odds", table.odds);
+    from_numpy(dict, "odds_scale", table.odds_scale);
     read_label_columns(dict, table.labels);
     return table;
 }
@@ -379,7 +380,8 @@ NB_MODULE(_core, m) {
         [](Classifier::Forest *self, std::size_t n_features, const Options &options,
            const Seeds &seeds, std::size_t n_classes, double dirichlet, const Tables &trees) {
             require(n_classes > 0 && n_classes <= 65535, "n_classes must lie in [1, 65535]");
-            require(dirichlet > 0 && dirichlet <= 1e100, "dirichlet must lie in (0, 1e100]");
+            require(dirichlet >= 1e-100 && dirichlet <= 1e100,
+                    "dirichlet must lie in [1e-100, 1e100]");
             const auto prior = std::make_shared<ClassCounts::Prior>(n_classes, dirichlet);
             const auto new_labels = [&] { return ClassCounts(prior); };
             Classifier::build(self, n_features, options, new_labels, seeds, trees);

@@ -29,7 +29,7 @@ CoreForest = ClassifierForest | RegressorForest
 
 _TABLE_FIELDS = (
     *("parent", "left", "right", "depth", "feature", "threshold", "birth_time", "n_samples"),
-    *("counts", "mean", "lower", "upper", "log_w", "log_w_bar"),
+    *("counts", "mean", "lower", "upper", "share", "odds", "odds_scale"),
 )
 _CONVERSION: dict[str, Any] = {"dtype": np.float32, "order": "C"}
 
@@ -209,7 +209,9 @@ class Forest(BaseEstimator):
             With fields `parent`, `left`, `right` (rows of this table, -1 where there is no such
             node), `depth`, `feature` and `threshold` (x[feature] <= threshold goes left; both -1
             in leaves), `birth_time`, `n_samples`, `counts` (of each class) or `mean`, `lower` and
-            `upper` (the range of the features seen), `log_w` and `log_w_bar`.
+            `upper` (the range of the features seen), `share` (½ w / w̄: the weight of the prunings
+            that stop at the node among those that reach it; 1 in leaves), and the same as odds
+            w / (w̄₀ w̄₁) = `odds` · 2^(256 `odds_scale`).
         """
         core = self._grown()
         if not -core.n_trees <= i < core.n_trees:

@@ -84,7 +84,7 @@ class AMFClassifier(ClassifierMixin, Forest):
     _core_class = ClassifierForest
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Forest._parameter_constraints,
-        "dirichlet": [Interval(Real, 0, 1e100, closed="right"), None],
+        "dirichlet": [Interval(Real, 1e-100, 1e100, closed="both"), None],
         "classes": ["array-like", None],
     }
 

@@ -4,8 +4,7 @@ Algorithms 4, 5 and 6 of Mourtada, Gaïffas and Scornet, for one tree. The tests
 core to this file, bit for bit, so rounding is part of what it says: features, ranges and range
 extensions are float32, everything else is double, and sums over features run in eight lanes.
 
-Names: v is a node, tau its birth time, [lower, upper] its range R_v, log_w and log_w_bar the
-logarithms of w_v and w̄_v, ŷ_v the forecast of its label model and h(∅) that of an empty one.
+Names: v is a node, tau its birth time, [lower, upper] its range R_v, ŷ_v its forecast.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,9 +21,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Mixture = NDArray[np.float64]
 LANES = 8
-LOG_2 = math.log(2.0)
-# Beyond this gap between two logarithms the smaller term is lost in the rounding of the larger.
-NEGLIGIBLE = 40.0
+NEGLIGIBLE = 2.0**-64  # a share with which predicting passes a node by
 
 
 class Random(Protocol):
@@ -33,6 +30,42 @@ class Random(Protocol):
     def uniform(self) -> float: ...  # on [0, 1)
     def exponential(self, rate: float) -> float: ...
     def discrete(self, weights: Floats) -> int: ...  # j with probability ∝ weights[j]
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A positive number value · 2^(256 scale), 2^-128 <= value < 2^128, which cannot overflow."""
+
+    value: float = 1.0
+    scale: float = 0.0  # an integer
+
+    @classmethod
+    def of(cls, value: float, scale: float = 0.0) -> Scaled:
+        while not 2.0**-128 <= value < 2.0**128:
+            up = 1.0 if value > 1 else -1.0
+            value, scale = value * 2.0 ** (-256 * up), scale + up
+        return cls(value, scale)
+
+    @classmethod
+    def exp(cls, x: float) -> Scaled:
+        per_scale = 256.0 * math.log(2.0)
+        scale = float(round(x / per_scale))
+        rest = min(max(x - scale * per_scale, -per_scale / 2), per_scale / 2)
+        return cls.of(math.exp(rest), scale)
+
+    def clamped(self) -> float:  # a double within [2^-128, 2^128]
+        return self.value if self.scale == 0 else 2.0 ** math.copysign(128, self.scale)
+
+    def times(self, a: Scaled, b: Scaled) -> Scaled:  # self · a / b
+        return Scaled.of(self.value * a.value / b.value, self.scale + a.scale - b.scale)
+
+    def __add__(self, other: Scaled) -> Scaled:
+        high, low = (self, other) if self.scale >= other.scale else (other, self)
+        shift = {0.0: 1.0, 1.0: 2.0**-256}.get(high.scale - low.scale, 0.0)
+        return Scaled.of(high.value + low.value * shift, high.scale)
+
+
+ONE, TWO = Scaled(1.0), Scaled(2.0)
 
 
 class ClassCounts:
@@ -44,9 +77,10 @@ class ClassCounts:
         self.alpha = dirichlet
         self.total_alpha = dirichlet * n_classes
 
-    def loss(self, y: float) -> float:
-        """Return ℓ(ŷ, y) = -log ŷ(y)."""
-        return math.log(self.n + self.total_alpha) - math.log(self.counts[int(y)] + self.alpha)
+    def likelihood(self, y: float, step: float) -> Scaled:
+        """Return exp(-η ℓ(ŷ, y)) = ŷ(y)^η."""
+        forecast = (self.counts[int(y)] + self.alpha) / (self.n + self.total_alpha)
+        return Scaled.of(forecast) if step == 1 else Scaled.exp(step * math.log(forecast))
 
     def is_pure(self, y: float | None = None) -> bool:
         """Tell whether all labels so far are equal (to y, if it is given)."""
@@ -84,8 +118,8 @@ class RunningMean:
         self.mean = 0.0
         self.constant = True
 
-    def loss(self, y: float) -> float:
-        return (self.mean - y) * (self.mean - y)
+    def likelihood(self, y: float, step: float) -> Scaled:
+        return Scaled.exp(-step * ((self.mean - y) * (self.mean - y)))
 
     def is_pure(self, y: float | None = None) -> bool:
         return self.constant and (y is None or self.mean == y)
@@ -119,8 +153,8 @@ class Node:
     lower: Floats
     upper: Floats
     labels: LabelModel
-    log_w: float = 0.0
-    log_w_bar: float = 0.0
+    odds: Scaled = ONE  # w_v / (w̄_v0 w̄_v1)
+    just_split: bool = False
     parent: Node | None = None
     left: Node | None = None  # v0: x_j <= threshold
     right: Node | None = None
@@ -152,64 +186,42 @@ def lane_sum(values: Floats) -> float:
     return float(two[0] + two[1])
 
 
-def log_mean(log_a: float, log_b: float) -> tuple[float, float]:
-    """Return log(½a + ½b) and the share of a in it, a / (a + b)."""
-    gap = abs(log_a - log_b)
-    ratio = math.exp(-gap) if gap < NEGLIGIBLE else 0.0  # smaller / larger
-    share = (1.0 if log_a >= log_b else ratio) / (1.0 + ratio)
-    return max(log_a, log_b) + math.log(1.0 + ratio) - LOG_2, share
-
-
+@dataclass
 class Tree:
-    """One AMF tree.
+    """One AMF tree; its options are those of `amforest.AMFClassifier`."""
 
-    Parameters
-    ----------
-    new_labels : callable
-        Makes an empty label model: ``lambda: ClassCounts(n_classes, dirichlet)`` or `RunningMean`.
-    rng : Random
-        The source of randomness.
-    step, use_aggregation, split_pure, charge_first, predict_extends
-        As in `amforest.AMFClassifier`.
-    """
-
-    def __init__(
-        self,
-        new_labels: Callable[[], LabelModel],
-        rng: Random,
-        *,
-        step: float = 1.0,
-        use_aggregation: bool = True,
-        split_pure: bool = False,
-        charge_first: bool = False,
-        predict_extends: bool = False,
-    ) -> None:
-        self.new_labels = new_labels
-        self.rng = rng
-        self.step = step
-        self.use_aggregation = use_aggregation
-        self.split_pure = split_pure
-        self.charge_first = charge_first
-        self.predict_extends = predict_extends
-        self.root: Node | None = None
+    new_labels: Callable[[], LabelModel]  # makes an empty label model
+    rng: Random
+    step: float = 1.0  # η
+    use_aggregation: bool = True
+    split_pure: bool = False
+    charge_first: bool = False
+    predict_extends: bool = False
+    root: Node | None = field(default=None, init=False)
 
     # Algorithm 4
     def learn(self, x: Floats, y: float) -> None:
         """MondrianUpdate(x, y): extend the partition by x, then weigh and count y on x's path."""
         v: Node | None = self.extend(x + np.float32(0), y)  # a copy, without -0
+        gain = ONE
         while v is not None:
-            if self.use_aggregation:
-                self.weigh(v, y)
+            gain = self.weigh(v, y, gain) if self.use_aggregation else ONE
             v.labels.update(y)
             v = v.parent
 
-    def weigh(self, v: Node, y: float) -> None:
-        """w_v ← w_v exp(-η ℓ(ŷ_v, y)), then w̄_v. The label must not have been counted yet."""
-        if v.labels.n > 0 or self.charge_first:
-            v.log_w -= self.step * v.labels.loss(y)
-        v.log_w_bar = v.log_w
-        if children := v.children():
-            v.log_w_bar, _ = log_mean(v.log_w, children[0].log_w_bar + children[1].log_w_bar)
+    def weigh(self, v: Node, y: float, gain: Scaled) -> Scaled:
+        """w_v ← w_v m, m = exp(-η ℓ(ŷ_v, y)), then w̄_v; return the gain g by which w̄_v has grown.
+
+        As only the odds between the terms of w̄_v = ½(w_v + w̄_v0 w̄_v1) are kept, all that counts of
+        the child on the path is its own gain. The label must not have been counted yet.
+        """
+        m = v.labels.likelihood(y, self.step) if v.labels.n > 0 or self.charge_first else ONE
+        if v.children() is None:
+            return m
+        kept = Scaled.of(v.odds.clamped()).times(m, ONE)
+        before = 2.0 if v.just_split else v.odds.clamped() + 1.0  # w̄_v / (½ w̄_v0 w̄_v1)
+        v.odds, v.just_split = v.odds.times(m, gain), False
+        return (kept + gain).times(ONE, Scaled.of(before))
 
     # Algorithm 5
     def extend(self, x: Floats, y: float) -> Node:
@@ -241,6 +253,8 @@ class Tree:
         on_left = x[feature] < v.lower[feature]
         low, high = (x, v.lower) if on_left else (v.upper, x)
         leaf, rest = self.new_leaf(time, x), self.move_down(v, time)
+        # w_v / w̄_v, for w̄ of the rest is w̄_v and the leaf's is 1; 1 if v was a leaf.
+        v.odds, v.just_split = v.odds.times(TWO, v.odds + ONE), True
         v.set_children(*((leaf, rest) if on_left else (rest, leaf)))
         v.feature = feature
         v.threshold = self.choose_threshold(float(low[feature]), float(high[feature]))
@@ -281,11 +295,8 @@ class Tree:
     # Algorithm 6
     def share(self, v: Node) -> float:
         """½ w_v / w̄_v: the weight of the prunings that stop at v, among those that reach it."""
-        if not self.use_aggregation:
-            return 0.0
-        if children := v.children():
-            return log_mean(v.log_w, children[0].log_w_bar + children[1].log_w_bar)[1]
-        return 0.5
+        share = v.odds.clamped() / (v.odds.clamped() + 1.0)  # ½ in leaves
+        return share if self.use_aggregation and share >= NEGLIGIBLE else 0.0
 
     def path(self, x: Floats) -> Iterator[Node]:
         """Yield the nodes whose cells hold x, from the root to a leaf."""
@@ -297,11 +308,10 @@ class Tree:
     def predict(self, x: Floats) -> Mixture:
         """Predict(x): the mixture of Equation (6).
 
-        Going down, `reach` is the weight of the prunings that go below the ancestors of v; each v
-        but the last takes its share of it. With `predict_extends`, x may branch off at v: this has
-        probability p = 1 - exp(-Δ_v t_v), given that it has not above. Then v's children are a
-        copy of v and a fresh leaf {x}, w̄_v becomes ½w_v + ½w̄_v, and the total weight, with w̄ of
-        the root as unit, 1 + reach (share - ½). The forecast is the mean over these places.
+        Going down, each v but the last takes its share of `reach`, the weight of the prunings that
+        go below its ancestors. With `predict_extends`, x branches off at v with probability p if it
+        has not above: v's children are a copy of v and a fresh leaf {x}, w̄_v becomes ½w_v + ½w̄_v,
+        and the total weight, in units of w̄_root, 1 + reach (share - ½). The mean over these counts.
         """
         model = self.new_labels()
         above, forecast = model.empty_mixture(), model.empty_mixture()  # Σ over ancestors; result
@@ -338,12 +348,3 @@ class Tree:
                 reach *= 1.0 - self.share(v)
                 depth += reach
         return depth
-
-    def preorder(self) -> Iterator[tuple[Node, int]]:
-        """Yield all nodes with their depths, parents first, left before right."""
-        stack = [(self.root, 0)] if self.root else []
-        while stack:
-            v, depth = stack.pop()
-            yield v, depth
-            if children := v.children():
-                stack += [(children[1], depth + 1), (children[0], depth + 1)]

@@ -1,35 +1,44 @@
-// The weights of the prunings in the log domain: w-bar_v = 1/2 w_v + 1/2 w-bar_v0 w-bar_v1.
+// The weights of the prunings: w-bar_v = 1/2 w_v + 1/2 w-bar_v0 w-bar_v1.
+//
+// Only their ratios matter, so an inner node keeps its odds o_v = w_v / (w-bar_v0 w-bar_v1): the
+// prunings that stop at v against those that go on. No logarithm is needed. Learning y multiplies
+// w_v by its likelihood m_v = exp(-eta loss), and w-bar of each node of the path by a gain: in the
+// leaf g = m, and in v above a child c, with the odds before,
+//     g_v = (o_v m_v + g_c) / (o_v + 1),   then   o_v <- o_v m_v / g_c.
+// Sums take odds beyond 2^128 either way for that bound, which changes nothing but rounding.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <numbers>
-
 #include "amforest/node_arena.hpp"
+#include "amforest/scaled.hpp"
 
 namespace amforest {
 
-struct LogMean {
-    double log_mean; // log(1/2 a + 1/2 b)
-    double share;    // a / (a + b)
-};
-
-inline LogMean log_mean(double log_a, double log_b) {
-    // Beyond this gap the smaller term is lost in the rounding of the larger.
-    constexpr double kNegligible = 40.0;
-    const double gap = std::abs(log_a - log_b);
-    if (!(gap < kNegligible))
-        return {std::max(log_a, log_b) - std::numbers::ln2, log_a >= log_b ? 1.0 : 0.0};
-    const double ratio = std::exp(-gap); // smaller / larger
-    return {std::max(log_a, log_b) + std::log(1.0 + ratio) - std::numbers::ln2,
-            (log_a >= log_b ? 1.0 : ratio) / (1.0 + ratio)};
+inline void set_odds(InnerNode &v, Scaled odds) {
+    constexpr double kNegligible = 0x1.0p-64; // predicting passes such a node by
+    const double share = odds.clamped() / (odds.clamped() + 1);
+    v.odds = odds;
+    v.share = share < kNegligible ? 0 : share;
 }
 
-// Sets v's share and returns log w-bar_v.
-inline double aggregate(InnerNode &v) {
-    const auto [log_w_bar, share] = log_mean(v.log_w, v.child_log_w_bar[0] + v.child_log_w_bar[1]);
-    v.share = share;
-    return log_w_bar;
+// Returns the gain of v, whose w-bar was `before` in units of 1/2 w-bar_v0 w-bar_v1.
+inline Scaled weigh(InnerNode &v, Scaled likelihood, Scaled gain, double before) {
+    const double odds = v.odds.clamped();
+    set_odds(v, Scaled::of(v.odds.value * likelihood.value / gain.value,
+                           v.odds.scale + likelihood.scale - gain.scale));
+    if (likelihood.scale == 0 && gain.scale == 0) [[likely]]
+        return Scaled::of((odds * likelihood.value + gain.value) / before);
+    return (Scaled::of(odds) * likelihood + gain) / Scaled::of(before);
 }
+
+inline Scaled weigh(InnerNode &v, Scaled likelihood, Scaled gain) {
+    return weigh(v, likelihood, gain, v.odds.clamped() + 1);
+}
+
+// A new node above u, beside a fresh leaf, has the weight w_u, and below it w-bar_u times the
+// leaf's
+// 1. In its place was w-bar_u: twice the unit of `weigh`.
+inline constexpr double kBeforeSplit = 2;
+inline Scaled odds_above(const InnerNode &u) { return (u.odds + u.odds) / (u.odds + Scaled{1}); }
+inline constexpr Scaled kOddsAboveLeaf = {1}; // where w = w-bar
 
 } // namespace amforest

@@ -13,12 +13,11 @@ struct Counters {
 };
 inline Counters counters;
 
-inline void count_visit(std::size_t bytes) {
-    ++counters.visits;
-    counters.bytes += bytes;
-}
+inline void count_visit() { ++counters.visits; }
+inline void count_load(std::size_t bytes) { counters.bytes += bytes; }
 #else
-inline void count_visit(std::size_t) {}
+inline void count_visit() {}
+inline void count_load(std::size_t) {}
 #endif
 
 } // namespace amforest

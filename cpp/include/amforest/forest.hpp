@@ -225,7 +225,7 @@ template <LabelModel Labels> class Forest {
     void learn_one(const float *x, Label y) {
         struct Learner {
             Tree<Labels> *tree;
-            Partition::Walk walk;
+            NodeId v;
         };
         constexpr std::size_t kSideBySide = 5;
         std::array<Learner, kSideBySide> places;
@@ -234,8 +234,8 @@ template <LabelModel Labels> class Forest {
             const std::span<Learner> learners(places.data(), count);
             for (std::size_t k = 0; k < count; ++k)
                 learners[k] = {&trees_[first + k], trees_[first + k].start()};
-            in_turn(learners, [&](Learner &l) { return l.tree->go_down(l.walk, x, y); });
-            for (Learner &learner : learners) learner.tree->turn(y);
+            in_turn(learners, [&](Learner &l) { return l.tree->go_down(l.v, x); });
+            for (Learner &learner : learners) learner.tree->turn(x, y);
             in_turn(learners, [&](Learner &l) { return l.tree->go_up(y); });
         }
     }

@@ -16,20 +16,21 @@
 
 #include "amforest/memory.hpp"
 #include "amforest/node_arena.hpp"
+#include "amforest/scaled.hpp"
 
 namespace amforest {
 
 template <class M>
 concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y,
                               std::span<double> mixture, double coefficient, std::size_t count) {
-    m.make_room(count, count); // for `count` nodes, and as many labels in a node
+    m.make_room(count); // for as many more nodes
     { cm.n_leaves() } -> std::same_as<std::size_t>;
     m.add_leaf();
     m.add_inner(v); // a copy of v's statistics
     cm.prefetch(v);
     { cm.accepts(y) } -> std::same_as<bool>;
     { cm.n_samples(v) } -> std::same_as<std::uint32_t>;
-    { cm.loss(v, y) } -> std::same_as<double>;
+    { cm.likelihood(v, y, coefficient) } -> std::same_as<Scaled>; // exp(-step * loss)
     { cm.is_pure(v) } -> std::same_as<bool>;
     { cm.is_pure(v, y) } -> std::same_as<bool>;
     m.update(v, y);
@@ -38,27 +39,6 @@ concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y,
     cm.add_forecast(v, coefficient, mixture);
     cm.add_default(coefficient, mixture);
     { cm.finish(mixture) } -> std::same_as<std::span<const double>>;
-};
-
-// log(n + offset) for integers n: from a table that grows with the samples, up to a limit.
-class LogTable {
-  public:
-    explicit LogTable(double offset) : offset_(offset) {}
-
-    void make_room(std::size_t n) {
-        for (std::size_t i = logs_.size(); i <= std::min(n, kLargest); ++i)
-            logs_.push_back(std::log(static_cast<double>(i) + offset_));
-    }
-
-    double operator()(std::uint32_t n) const {
-        return n < logs_.size() ? logs_[n] : std::log(n + offset_);
-    }
-
-  private:
-    static constexpr std::size_t kLargest = 1 << 16;
-
-    double offset_;
-    std::vector<double> logs_;
 };
 
 // Krichevsky-Trofimov: the forecast of class k is (n_k + alpha) / (n + alpha K); log-loss.
@@ -72,13 +52,11 @@ class ClassCounts {
     struct Prior {
         Prior(std::size_t n_classes, double dirichlet)
             : n_classes(n_classes), alpha(dirichlet),
-              total_alpha(dirichlet * static_cast<double>(n_classes)), log_count(alpha),
-              log_total(total_alpha) {}
+              total_alpha(dirichlet * static_cast<double>(n_classes)) {}
 
         std::size_t n_classes;
-        double alpha;                  // parameter of the Dirichlet prior
-        double total_alpha;            // alpha K
-        LogTable log_count, log_total; // log(n_k + alpha), log(n + alpha K)
+        double alpha;       // parameter of the Dirichlet prior
+        double total_alpha; // alpha K
     };
 
     explicit ClassCounts(std::shared_ptr<Prior> prior)
@@ -92,12 +70,10 @@ class ClassCounts {
     double alpha() const { return prior_->alpha; }
     std::size_t bytes() const { return inner_.bytes() + leaves_.bytes() + mixed_.bytes(); }
 
-    void make_room(std::size_t count, std::size_t n_samples) {
+    void make_room(std::size_t count) {
         inner_.make_room(count);
         leaves_.make_room(count);
         mixed_.make_room(count);
-        prior_->log_count.make_room(n_samples);
-        prior_->log_total.make_room(n_samples);
     }
 
     std::size_t n_leaves() const { return leaves_.size(); }
@@ -120,8 +96,12 @@ class ClassCounts {
         return leaf(v).label == y ? leaf(v).n : 0;
     }
 
-    double loss(NodeId v, Label y) const {
-        return prior_->log_total(n_samples(v)) - prior_->log_count(count(v, y));
+    // The loss is -log of the forecast, so the likelihood is its power.
+    Scaled likelihood(NodeId v, Label y, double step) const {
+        count_load(std::min<std::size_t>(2, row_bytes() / 64 + 1) * 64); // cache lines
+        const double forecast =
+            (count(v, y) + prior_->alpha) / (n_samples(v) + prior_->total_alpha);
+        return step == 1 ? Scaled::of(forecast) : Scaled::exp(step * std::log(forecast));
     }
 
     bool is_pure(NodeId v, Label y) const { return count(v, y) == n_samples(v); }
@@ -222,7 +202,7 @@ class RunningMean {
 
     std::size_t bytes() const { return inner_.bytes() + leaves_.bytes(); }
 
-    void make_room(std::size_t count, std::size_t) {
+    void make_room(std::size_t count) {
         inner_.make_room(count);
         leaves_.make_room(count);
     }
@@ -239,7 +219,9 @@ class RunningMean {
     std::uint32_t n_samples(NodeId v) const { return mean_of(v).n; }
     double mean(NodeId v) const { return mean_of(v).mean; }
 
-    double loss(NodeId v, Label y) const { return (mean(v) - y) * (mean(v) - y); }
+    Scaled likelihood(NodeId v, Label y, double step) const {
+        return Scaled::exp(-step * ((mean(v) - y) * (mean(v) - y)));
+    }
 
     // Exact, because the mean of equal labels is that label to the last bit.
     bool is_pure(NodeId v) const { return mean_of(v).constant != 0; }

@@ -1,8 +1,7 @@
 // Nodes and their feature ranges in flat memory, by NodeId.
 //
-// An id says whether a node is inner or a leaf. What a node's parent must know of it (its birth
-// time, its log w-bar) is stored in the parent, so that learning never visits a sibling. Headers
-// lie apart from ranges, because predicting reads no ranges.
+// An id says whether a node is inner or a leaf. A node's birth time is stored in its parent, so
+// that leaves need no header. Headers lie apart from ranges, because going down reads no ranges.
 //
 // A leaf keeps one point, or a lower and an upper corner once it is more than a point. An inner
 // node keeps the two corners of its range, unless both its children are leaves: then their ranges
@@ -17,6 +16,7 @@
 #include "amforest/counters.hpp"
 #include "amforest/memory.hpp"
 #include "amforest/ranges.hpp"
+#include "amforest/scaled.hpp"
 
 namespace amforest {
 
@@ -36,9 +36,8 @@ struct alignas(64) InnerNode {
     std::uint32_t feature = 0; // j_v
     float threshold = 0;       // s_v: x_j <= s_v goes to child 0
     double split_time = 0;     // tau of both children
-    double log_w = 0;          // log w_v; a leaf's is its log w-bar
-    std::array<double, 2> child_log_w_bar = {0, 0};
-    double share = 0;          // 1/2 w_v / w-bar_v, kept so that predicting needs no exponential
+    Scaled odds = {1, 0};      // w_v / (w-bar_v0 w-bar_v1)
+    double share = 0;          // 1/2 w_v / w-bar_v, kept so that predicting need not divide
     std::uint32_t box = kNone; // row of the range's corners, unless the children are leaves
 
     std::size_t side_of(const float *x) const { return x[feature] <= threshold ? 0 : 1; }
@@ -99,7 +98,7 @@ class NodeArena {
     // How far x lies outside the range of v, summed over features.
     float extension(NodeId v, const float *x) const {
         const auto [first, second] = boxes_of(v);
-        count_visit((is_leaf(v) ? 0 : sizeof(InnerNode)) + bytes_of(first) + bytes_of(second));
+        count_load(bytes_of(first) + bytes_of(second));
         return second.lower == nullptr ? kernels::chosen.extension(x, first, width_)
                                        : kernels::chosen.extension_of_two(x, first, second, width_);
     }

@@ -24,62 +24,67 @@ class Partition {
     NodeArena &arena() { return arena_; }
     const NodeArena &arena() const { return arena_; }
 
-    // ExtendCell(root, x), one node at a time: start, then go_down until it returns false. The
-    // path then leads from the stem to the leaf of x.
-    struct Walk {
-        NodeId v = kNone;
-        double birth_time = 0;
-    };
-
-    Walk start() {
+    // ExtendCell(root, x) in two parts. First x goes down by the thresholds, one node at a time:
+    // start, then go_down until it returns false. The path leads from the stem to a leaf.
+    NodeId start() {
         path_.assign(1, Step{kStem, 0});
-        return {arena_.root()};
+        return arena_.root();
     }
 
-    // A node for which `stays_whole(v)` holds is not split.
-    template <class StaysWhole>
-    bool go_down(Walk &walk, const float *x, Rng &rng, const StaysWhole &stays_whole) {
-        const NodeId v = walk.v;
-        if (v == kNone) {
-            hang(arena_.add_leaf(x));
-            return false;
+    bool go_down(NodeId &v, const float *x) {
+        if (v == kNone) return false;
+        count_visit();
+        if (is_leaf(v)) return false;
+        count_load(sizeof(InnerNode));
+        const InnerNode &node = arena_.inner(v);
+        const std::size_t side = node.side_of(x);
+        path_.push_back({v, side});
+        v = node.child[side];
+        arena_.prefetch_header(v);
+        if (is_leaf(v)) {
+            arena_.prefetch_range(v);
+            arena_.prefetch_range(path_.back().inner);
         }
-        const Descent down = look_down(v, x);
-        const double extension = static_cast<double>(arena_.extension(v, x));
-        if (extension > 0) {
+        return true;
+    }
+
+    // Then the partition is extended by x, and the path leads to the leaf of x. Ranges are nested:
+    // if x lies outside one, then also outside of those below it. So they are looked at from the
+    // leaf upward, until one holds x, and above that nothing happens. A node for which
+    // `stays_whole(v)` holds is not split.
+    template <class StaysWhole>
+    void extend(const float *x, Rng &rng, const StaysWhole &stays_whole) {
+        if (arena_.root() == kNone) return hang(arena_.add_leaf(x));
+        extensions_.clear(); // of the nodes on the path that do not hold x, the leaf first
+        for (std::size_t i = path_.size(); i-- > 0;) {
+            const float extension = arena_.extension(child(path_[i]), x);
+            if (extension == 0) break;
+            extensions_.push_back(extension);
+        }
+        for (std::size_t i = path_.size() - extensions_.size(); i < path_.size(); ++i) {
+            const NodeId v = child(path_[i]);
             if (!stays_whole(v)) {
-                const double limit = down.split_time - walk.birth_time;
-                const double time = walk.birth_time + rng.exponential_below(limit, extension);
-                if (is_leaf(v) || time < down.split_time) {
-                    split(v, x, time, rng);
-                    return false;
+                const double extension = static_cast<double>(extensions_[path_.size() - 1 - i]);
+                const double birth_time = arena_.inner(path_[i].inner).split_time;
+                const double end = end_time(v);
+                const double time = birth_time + rng.exponential_below(end - birth_time, extension);
+                if (time < end) {
+                    path_.resize(i + 1);
+                    return split(v, x, time, rng);
                 }
             }
             arena_.widen(v, x);
         }
-        if (is_leaf(v)) return false;
-        arena_.prefetch_range(down.child);
-        path_.push_back({v, down.side});
-        walk = {down.child, down.split_time};
-        return true;
     }
 
     std::vector<Step> &path() { return path_; }
 
   private:
-    struct Descent {
-        NodeId child = kNone;
-        std::size_t side = 0;
-        double split_time = std::numeric_limits<double>::infinity();
-    };
+    NodeId child(const Step &step) const { return arena_.inner(step.inner).child[step.side]; }
 
-    // Where x goes below v, fetched while the extension of v is being summed.
-    Descent look_down(NodeId v, const float *x) const {
-        if (is_leaf(v)) return {};
-        const InnerNode &node = arena_.inner(v);
-        const std::size_t side = node.side_of(x);
-        arena_.prefetch_header(node.child[side]);
-        return {node.child[side], side, node.split_time};
+    // When v is split: tau of its children.
+    double end_time(NodeId v) const {
+        return is_leaf(v) ? std::numeric_limits<double>::infinity() : arena_.inner(v).split_time;
     }
 
     // Inserts a node above v, which keeps its id and its subtree, and hangs x's leaf beside v.
@@ -133,6 +138,7 @@ class Partition {
 
     NodeArena arena_;
     std::vector<Step> path_;
+    std::vector<float> extensions_;
     std::vector<float> lower_, upper_, delta_; // of the node that is being split
 };
 

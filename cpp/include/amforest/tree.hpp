@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "amforest/aggregation.hpp"
 #include "amforest/label_model.hpp"
+#include "amforest/parallel.hpp"
 #include "amforest/partition.hpp"
 #include "amforest/rng.hpp"
 
@@ -44,73 +46,94 @@ template <LabelModel Labels> class alignas(128) Tree {
     // Room for `count` samples: learning them cannot fail any more.
     void make_room(std::size_t count) {
         partition_.arena().make_room(count);
-        labels_.make_room(count, n_samples() + count);
+        labels_.make_room(count);
     }
 
     // After the weights have been set from outside.
     void refresh_shares() {
         if (!options_.use_aggregation) return;
-        for (NodeId v = 1; v <= arena().n_inner(); ++v) aggregate(arena().inner(v));
+        for (NodeId v = 1; v <= arena().n_inner(); ++v)
+            set_odds(arena().inner(v), arena().inner(v).odds);
     }
 
-    // MondrianUpdate(x, y): on the way down the partition is extended by x; at the leaf the walk
-    // turns; on the way up y is weighed and counted. One node at a time: go_down until it returns
-    // false, turn, go_up until it returns false.
-    Partition::Walk start() { return partition_.start(); }
+    // MondrianUpdate(x, y): x goes down to a leaf; there the partition is extended by x and the
+    // walk turns; on the way up y is weighed and counted. One node at a time: go_down until it
+    // returns false, turn, go_up until it returns false.
+    NodeId start() { return partition_.start(); }
 
-    bool go_down(Partition::Walk &walk, const float *x, Label y) {
-        const bool goes_on = partition_.go_down(walk, x, rng_, [&](NodeId v) {
-            // What was split has labels of two kinds already.
-            return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
-        });
-        if (goes_on) labels_.prefetch(walk.v);
+    bool go_down(NodeId &v, const float *x) {
+        const bool goes_on = partition_.go_down(v, x);
+        if (goes_on) labels_.prefetch(v);
         return goes_on;
     }
 
     // New nodes get their weights and labels.
-    void turn(Label y) {
+    void turn(const float *x, Label y) {
+        partition_.extend(x, rng_, [&](NodeId v) {
+            // What was split has labels of two kinds already.
+            return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
+        });
         std::swap(way_up_, partition_.path());
         const Step &above = way_up_.back();
         const NodeId leaf = arena().inner(above.inner).child[above.side];
-        if (row_of(leaf) == labels_.n_leaves()) {
-            if (above.inner != kStem) inherit();
-            labels_.add_leaf();
-        }
-        log_w_bar_ = arena().inner(above.inner).child_log_w_bar[above.side];
-        if (options_.use_aggregation && (labels_.n_samples(leaf) > 0 || options_.charge_first))
-            log_w_bar_ -= options_.step * labels_.loss(leaf, y);
+        const bool is_new = row_of(leaf) == labels_.n_leaves();
+        if (is_new) labels_.add_leaf();
+        const bool charged = labels_.n_samples(leaf) > 0 || options_.charge_first;
+        gain_ = charged ? labels_.likelihood(leaf, y, options_.step) : Scaled{1};
         labels_.update(leaf, y);
+        if (is_new && above.inner != kStem) begin_node(y);
     }
 
-    // w_v <- w_v exp(-eta loss), then w-bar_v; then the label is counted.
+    // w_v, w-bar_v; then the label is counted.
     bool go_up(Label y) {
-        const Step step = way_up_.back();
+        const NodeId v = way_up_.back().inner;
         way_up_.pop_back();
-        InnerNode &node = arena().inner(step.inner);
-        node.child_log_w_bar[step.side] = log_w_bar_;
-        if (step.inner == kStem) return false;
-        if (options_.use_aggregation) {
-            node.log_w -= options_.step * labels_.loss(step.inner, y);
-            log_w_bar_ = aggregate(node);
-        }
-        labels_.update(step.inner, y);
+        if (v == kStem) return false;
+        if (options_.use_aggregation)
+            gain_ = weigh(arena().inner(v), labels_.likelihood(v, y, options_.step), gain_);
+        labels_.update(v, y);
         return true;
     }
 
     // Many rows, in their order. A row's way up shares nothing with the next row's way down but
-    // the links, so the two go side by side: one waits for memory, the other for logarithms.
+    // the links, so the two go side by side: one waits for memory, the other for
+    // divisions.
     template <class RowOf> void learn(const RowOf &row_of, std::span<const Label> y) {
         for (std::size_t i = 0; i < y.size(); ++i) {
+            if (i % kAhead == 0 && arena().n_inner() > kBeyondCache)
+                look_ahead(row_of, i, std::min(i + kAhead, y.size()));
             const float *x = row_of(i);
-            Partition::Walk walk = start();
+            NodeId v = start();
             for (bool down = true, up = i > 0; down || up;) {
-                if (down) down = go_down(walk, x, y[i]);
+                if (down) down = go_down(v, x);
                 if (up) up = go_up(y[i - 1]);
             }
-            turn(y[i]);
+            turn(x, y[i]);
         }
         while (go_up(y.back())) {
         }
+    }
+
+    // The nodes of a large tree are far away: some rows go down together just to fetch theirs.
+    template <class RowOf>
+    void look_ahead(const RowOf &row_of, std::size_t first, std::size_t last) const {
+        struct Row {
+            const float *x;
+            NodeId v;
+        };
+        std::array<Row, kAhead> rows;
+        for (std::size_t i = first; i < last; ++i) rows[i - first] = {row_of(i), arena().root()};
+        in_turn(std::span(rows).first(last - first), [this](Row &row) {
+            const NodeId v = row.v;
+            const InnerNode &node = arena().inner(v);
+            row.v = node.child[node.side_of(row.x)];
+            arena().prefetch_header(row.v);
+            labels_.prefetch(row.v);
+            if (!is_leaf(row.v)) return true;
+            arena().prefetch_range(row.v);
+            arena().prefetch_range(v);
+            return false;
+        });
     }
 
     // One row on its way down the tree, and the mixture of Equation (6) that it gathers.
@@ -166,15 +189,19 @@ template <LabelModel Labels> class alignas(128) Tree {
     }
 
   private:
-    // The new inner node at the end of the path takes over what the node it moved down had.
-    void inherit() {
-        const Step &above = way_up_[way_up_.size() - 1], &parent = way_up_[way_up_.size() - 2];
-        InnerNode &node = arena().inner(above.inner);
-        const NodeId moved = node.child[1 - above.side];
-        const double log_w_bar = arena().inner(parent.inner).child_log_w_bar[parent.side];
-        node.log_w = is_leaf(moved) ? log_w_bar : arena().inner(moved).log_w;
-        node.child_log_w_bar[1 - above.side] = log_w_bar;
+    // The new inner node at the end of the path has what the node it moved down had; then it
+    // learns.
+    void begin_node(Label y) {
+        const auto [v, side] = way_up_.back();
+        way_up_.pop_back();
+        InnerNode &node = arena().inner(v);
+        const NodeId moved = node.child[1 - side];
         labels_.add_inner(moved);
+        if (options_.use_aggregation) {
+            node.odds = is_leaf(moved) ? kOddsAboveLeaf : odds_above(arena().inner(moved));
+            gain_ = weigh(node, labels_.likelihood(v, y, options_.step), gain_, kBeforeSplit);
+        }
+        labels_.update(v, y);
     }
 
     void finish(const Walk &walk) const {
@@ -228,12 +255,15 @@ template <LabelModel Labels> class alignas(128) Tree {
         for (std::size_t k = 0; k < to.size(); ++k) to[k] += weight * from[k];
     }
 
+    static constexpr std::size_t kAhead = 8;
+    static constexpr std::size_t kBeyondCache = std::size_t{1} << 17; // nodes, of 64 bytes
+
     Options options_;
     Partition partition_;
     Labels labels_;
     Rng rng_;
     std::vector<Step> way_up_; // what is left of the last row's path
-    double log_w_bar_ = 0;     // of the node below it
+    Scaled gain_;              // of the node below it
 };
 
 } // namespace amforest

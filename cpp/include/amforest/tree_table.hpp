@@ -65,8 +65,8 @@ template <LabelModel Labels> struct TreeTable {
     std::vector<double> birth_time;
     std::vector<std::int64_t> n_samples;
     LabelColumns<Labels> labels;
-    std::vector<float> lower, upper; // rows x features
-    std::vector<double> log_w, log_w_bar;
+    std::vector<float> lower, upper;             // rows x features
+    std::vector<double> share, odds, odds_scale; // 1, 1 and 0 in leaves
 
     std::size_t n_rows() const { return feature.size(); }
 };
@@ -110,7 +110,7 @@ TreeTable<Labels> to_table(const Tree<Labels> &tree, std::size_t n_features) {
     for_each_in_preorder(arena, [&](NodeId v, std::int64_t parent, Step from) {
         const auto row = static_cast<std::int64_t>(table.n_rows());
         const InnerNode &above = arena.inner(from.inner);
-        const double log_w_bar = above.child_log_w_bar[from.side];
+        const Scaled odds = is_leaf(v) ? Scaled{} : arena.inner(v).odds;
         table.parent.push_back(parent);
         table.left.push_back(-1);
         table.right.push_back(-1);
@@ -128,8 +128,9 @@ TreeTable<Labels> to_table(const Tree<Labels> &tree, std::size_t n_features) {
         arena.copy_range(v, lower.data(), upper.data());
         table.lower.insert(table.lower.end(), lower.begin(), lower.begin() + end);
         table.upper.insert(table.upper.end(), upper.begin(), upper.begin() + end);
-        table.log_w.push_back(is_leaf(v) ? log_w_bar : arena.inner(v).log_w);
-        table.log_w_bar.push_back(log_w_bar);
+        table.share.push_back(is_leaf(v) ? 1.0 : arena.inner(v).share);
+        table.odds.push_back(odds.value);
+        table.odds_scale.push_back(odds.scale);
     });
     return table;
 }
@@ -141,7 +142,7 @@ void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Lab
     const std::size_t n_rows = table.n_rows();
     for (const std::size_t size :
          {table.threshold.size(), table.birth_time.size(), table.n_samples.size(),
-          table.log_w.size(), table.log_w_bar.size()})
+          table.odds.size(), table.odds_scale.size()})
         require(size == n_rows, "columns must have equal lengths");
     require(table.lower.size() == n_rows * n_features && table.upper.size() == n_rows * n_features,
             "lower and upper must have one entry per node and feature");
@@ -169,7 +170,7 @@ void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Lab
             require(row + 2 < n_rows, "rows are missing: the tree is not complete");
             v = arena.add_inner({.feature = static_cast<std::uint32_t>(table.feature[row]),
                                  .threshold = table.threshold[row],
-                                 .log_w = table.log_w[row]});
+                                 .odds = {table.odds[row], table.odds_scale[row]}});
             const bool above_two_leaves = table.feature[row + 1] < 0 && table.feature[row + 2] < 0;
             if (!above_two_leaves) arena.set_range(v, lower.data(), upper.data());
             tree.labels().add_inner(kStem); // which is empty
@@ -182,7 +183,6 @@ void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Lab
         table.labels.restore(tree.labels(), v, row, table.n_samples[row]);
         InnerNode &parent = arena.inner(above.inner);
         parent.child[above.side] = v;
-        parent.child_log_w_bar[above.side] = table.log_w_bar[row];
         parent.split_time = table.birth_time[row];
     }
     require(open.empty(), "rows are missing: the tree is not complete");
