@@ -121,7 +121,7 @@ def test_the_plain_loops_equal_the_reference_too():
 
 
 @pytest.mark.parametrize(
-    "model, scale",
+    ("model", "scale"),
     [
         (AMFClassifier(1, classes=[0, 1], split_pure=True, random_state=0), 1),
         (AMFClassifier(1, classes=[0, 1], dirichlet=1e-100, step=7, random_state=0), 1),
