@@ -21,6 +21,8 @@ using namespace amforest;
 
 namespace {
 
+using Counts = ClassCounts<std::uint32_t>;
+
 constexpr std::uint64_t kTrees = 10;
 
 using Lanes [[gnu::vector_size(32)]] = std::uint64_t;
@@ -69,15 +71,15 @@ int main(int argc, char **argv) {
     file.read(reinterpret_cast<char *>(y.data()), static_cast<std::streamsize>(4 * y.size()));
     if (!file) return EXIT_FAILURE;
 
-    const auto prior = std::make_shared<ClassCounts::Prior>(k, k > 2 ? 0.01 : 0.5);
-    std::vector<Tree<ClassCounts>> trees;
+    const auto prior = std::make_shared<ClassPrior>(k, k > 2 ? 0.01 : 0.5);
+    std::vector<Tree<Counts>> trees;
     for (std::uint64_t t = 1; t <= kTrees; ++t)
-        trees.emplace_back(d, Options{}, ClassCounts(prior), Rng::State{t, t * t, 3, 4});
-    Forest<ClassCounts> forest(d, std::move(trees));
+        trees.emplace_back(d, Options{}, Counts(prior, k), Rng::State{t, t * t, 3, 4});
+    Forest<Counts> forest(d, std::move(trees));
     const auto learn = [&](std::size_t first, std::size_t last) {
         while (first < last) {
             const std::size_t count = std::min(forest.rows_at_once(), last - first);
-            forest.learn({&X[first * d], count, d}, {&y[first], count}, 1);
+            forest.learn({&X[first * d], count, d}, {&y[first], count}, {}, 1);
             first += count;
         }
     };

@@ -49,7 +49,7 @@ def classifier():
         (np.zeros((3, 2), np.float32).T, np.zeros(2, np.uint32)),  # not contiguous
         (np.zeros((2, 3), np.float32), np.zeros(1, np.uint32)),
         (np.zeros((2, 4), np.float32), np.zeros(2, np.uint32)),
-        (np.full((2, 3), np.nan, np.float32), np.zeros(2, np.uint32)),
+        (np.full((2, 3), np.inf, np.float32), np.zeros(2, np.uint32)),
         (np.zeros((2, 3), np.float32), np.full(2, 3, np.uint32)),  # class 3 of 0, 1, 2
     ],
 )

@@ -4,6 +4,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -53,25 +54,31 @@ template <class T> void from_numpy(const nb::dict &columns, const char *name, st
     to.assign(array.data(), array.data() + array.size());
 }
 
-nb::dict label_columns(LabelColumns<ClassCounts> columns, std::size_t n_rows,
-                       std::size_t n_classes) {
+template <class Count>
+nb::dict label_columns(LabelColumns<ClassCounts<Count>> columns, std::size_t n_rows) {
     nb::dict dict;
+    const std::size_t n_classes = columns.n_classes;
+    dict["n_samples"] = to_numpy(std::move(columns.n_samples), {n_rows});
     dict["counts"] = to_numpy(std::move(columns.counts), {n_rows, n_classes});
     return dict;
 }
 
-nb::dict label_columns(LabelColumns<RunningMean> columns, std::size_t n_rows, std::size_t) {
+nb::dict label_columns(LabelColumns<RunningMean> columns, std::size_t n_rows) {
     nb::dict dict;
+    dict["n_samples"] = to_numpy(std::move(columns.n_samples), {n_rows});
     dict["mean"] = to_numpy(std::move(columns.mean), {n_rows});
     dict["constant"] = to_numpy(columns.constant, {n_rows});
     return dict;
 }
 
-void read_label_columns(const nb::dict &dict, LabelColumns<ClassCounts> &columns) {
+template <class Count>
+void read_label_columns(const nb::dict &dict, LabelColumns<ClassCounts<Count>> &columns) {
+    from_numpy(dict, "n_samples", columns.n_samples);
     from_numpy(dict, "counts", columns.counts);
 }
 
 void read_label_columns(const nb::dict &dict, LabelColumns<RunningMean> &columns) {
+    from_numpy(dict, "n_samples", columns.n_samples);
     from_numpy(dict, "mean", columns.mean);
     from_numpy(dict, "constant", columns.constant);
 }
@@ -86,9 +93,10 @@ nb::dict to_dict(const Options &options) {
     return dict;
 }
 
-nb::dict label_parameters(const ClassCounts &labels) {
+template <class Count> nb::dict label_parameters(const ClassCounts<Count> &labels) {
     nb::dict dict;
     dict["n_classes"] = labels.n_classes();
+    dict["capacity"] = labels.capacity();
     dict["dirichlet"] = labels.alpha();
     return dict;
 }
@@ -96,10 +104,9 @@ nb::dict label_parameters(const ClassCounts &labels) {
 nb::dict label_parameters(const RunningMean &) { return {}; }
 
 // A table as a dict of arrays, one per column.
-template <class Labels>
-nb::dict to_dict(TreeTable<Labels> table, std::size_t n_features, std::size_t n_classes) {
+template <class Labels> nb::dict to_dict(TreeTable<Labels> table, std::size_t n_features) {
     const std::size_t n = table.n_rows();
-    nb::dict dict = label_columns(std::move(table.labels), n, n_classes);
+    nb::dict dict = label_columns(std::move(table.labels), n);
     dict["parent"] = to_numpy(std::move(table.parent), {n});
     dict["left"] = to_numpy(std::move(table.left), {n});
     dict["right"] = to_numpy(std::move(table.right), {n});
@@ -107,7 +114,6 @@ nb::dict to_dict(TreeTable<Labels> table, std::size_t n_features, std::size_t n_
     dict["feature"] = to_numpy(std::move(table.feature), {n});
     dict["threshold"] = to_numpy(std::move(table.threshold), {n});
     dict["birth_time"] = to_numpy(std::move(table.birth_time), {n});
-    dict["n_samples"] = to_numpy(std::move(table.n_samples), {n});
     dict["lower"] = to_numpy(std::move(table.lower), {n, n_features});
     dict["upper"] = to_numpy(std::move(table.upper), {n, n_features});
     dict["share"] = to_numpy(std::move(table.share), {n});
@@ -121,7 +127,6 @@ template <class Labels> TreeTable<Labels> from_dict(const nb::dict &dict) {
     from_numpy(dict, "feature", table.feature);
     from_numpy(dict, "threshold", table.threshold);
     from_numpy(dict, "birth_time", table.birth_time);
-    from_numpy(dict, "n_samples", table.n_samples);
     from_numpy(dict, "lower", table.lower);
     from_numpy(dict, "upper", table.upper);
     from_numpy(dict, "odds", table.odds);
@@ -148,8 +153,8 @@ template <class Labels> struct Bindings {
     using Forest = amforest::Forest<Labels>;
     using Label = typename Labels::Label;
     using Features = Input<float, 2>;
-    using Row = Input<double, 1>;
     using LabelArray = Input<Label, 1>;
+    using Weights = Input<double, 1>;
 
     static Matrix matrix(const Forest &forest, const Features &X) {
         const Matrix rows{X.data(), X.shape(0), X.shape(1)};
@@ -157,7 +162,7 @@ template <class Labels> struct Bindings {
     }
 
     // One row, as float32. What is too large for that becomes infinite and is refused.
-    static std::vector<float> row(const Forest &forest, const Row &x) {
+    template <class T> static std::vector<float> row(const Forest &forest, const Input<T, 1> &x) {
         std::vector<float> values(x.data(), x.data() + x.shape(0));
         checked(forest, {values.data(), 1, values.size()}, "x");
         return values;
@@ -184,31 +189,53 @@ template <class Labels> struct Bindings {
         require(forest.tree(0).labels().accepts(y), Labels::kAccepted);
     }
 
-    static void learn(Forest &forest, const Features &X, const LabelArray &y,
-                      std::size_t n_threads) {
+    static std::span<const double> checked_weights(const Matrix &X,
+                                                   const std::optional<Weights> &weights) {
+        if (!weights) return {};
+        const std::span<const double> all(weights->data(), weights->shape(0));
+        require(all.size() == X.n_rows, "X and weights must have the same number of rows");
+        for (const double weight : all) check_weight(weight);
+        return all;
+    }
+
+    static void check_weight(double weight) {
+        require(weight >= 0 && std::isfinite(weight), "weights must not be negative");
+        require(!Labels::kWholeWeights || weight == std::floor(weight),
+                "weights must be whole numbers");
+    }
+
+    static void learn(Forest &forest, const Features &X, const LabelArray &y, std::size_t n_threads,
+                      const std::optional<Weights> &weights) {
         const Matrix rows = matrix(forest, X);
         const auto all = labels(forest, rows, y);
+        const auto weight = checked_weights(rows, weights);
         for_each_chunk(forest, rows.n_rows, [&](std::size_t first, std::size_t count) {
-            forest.learn(rows.rows(first, count), all.subspan(first, count), n_threads);
+            forest.learn(rows.rows(first, count), all.subspan(first, count),
+                         weight.empty() ? weight : weight.subspan(first, count), n_threads);
         });
     }
 
-    static void learn_row(Forest &forest, const Row &x, Label y) {
+    template <class T>
+    static void learn_row(Forest &forest, const Input<T, 1> &x, Label y, double weight) {
         const std::vector<float> values = row(forest, x);
         check_label(forest, y);
+        check_weight(weight);
         const nb::gil_scoped_release release;
-        forest.learn({values.data(), 1, values.size()}, {&y, 1}, 1);
+        forest.learn({values.data(), 1, values.size()}, {&y, 1}, {&weight, 1}, 1);
     }
 
     static Output<double> predict_then_learn(Forest &forest, const Features &X, const LabelArray &y,
-                                             std::size_t n_threads) {
+                                             std::size_t n_threads,
+                                             const std::optional<Weights> &weights) {
         const Matrix rows = matrix(forest, X);
         const auto all = labels(forest, rows, y);
+        const auto weight = checked_weights(rows, weights);
         const std::size_t size = forest.forecast_size();
         std::vector<double> out(rows.n_rows * size);
         for_each_chunk(forest, rows.n_rows, [&](std::size_t first, std::size_t count) {
             forest.predict_then_learn(rows.rows(first, count), all.subspan(first, count),
-                                      &out[first * size], n_threads);
+                                      weight.empty() ? weight : weight.subspan(first, count),
+                                      &out[first * size], size, n_threads);
         });
         return to_numpy(std::move(out), {rows.n_rows, size});
     }
@@ -229,17 +256,18 @@ template <class Labels> struct Bindings {
         const std::size_t size = forest.forecast_size();
         return to_numpy(by_row(forest, rows, size,
                                [&](const Matrix &chunk, double *out) {
-                                   forest.predict(chunk, out, n_threads);
+                                   forest.predict(chunk, out, size, n_threads);
                                }),
                         {rows.n_rows, size});
     }
 
-    static Output<double> predict_row(const Forest &forest, const Row &x) {
+    template <class T>
+    static Output<double> predict_row(const Forest &forest, const Input<T, 1> &x) {
         const std::vector<float> values = row(forest, x);
         std::vector<double> out(forest.forecast_size());
         {
             const nb::gil_scoped_release release;
-            forest.predict({values.data(), 1, values.size()}, out.data(), 1);
+            forest.predict({values.data(), 1, values.size()}, out.data(), out.size(), 1);
         }
         const std::size_t size = out.size();
         return to_numpy(std::move(out), {size});
@@ -251,7 +279,7 @@ template <class Labels> struct Bindings {
         const std::size_t size = forest.forecast_size();
         return to_numpy(by_row(forest, rows, forest.n_trees() * size,
                                [&](const Matrix &chunk, double *out) {
-                                   forest.predict_by_tree(chunk, out, n_threads);
+                                   forest.predict_by_tree(chunk, out, size, n_threads);
                                }),
                         {rows.n_rows, forest.n_trees(), size});
     }
@@ -285,22 +313,23 @@ template <class Labels> struct Bindings {
             const auto lock = forest.reading();
             table = to_table(forest.tree(i), forest.n_features());
         }
-        return to_dict(std::move(table), forest.n_features(), forest.forecast_size());
+        return to_dict(std::move(table), forest.n_features());
     }
 
     // All that makes the forest, as plain values and arrays: the constructor's arguments.
     static nb::dict state(const Forest &forest) {
+        const std::size_t n_samples = forest.n_samples();
         const auto lock = forest.reading();
         nb::dict state = label_parameters(forest.tree(0).labels());
         state["n_features"] = forest.n_features();
+        state["n_samples"] = n_samples;
         state["options"] = to_dict(forest.tree(0).options());
         std::vector<std::uint64_t> seeds;
         nb::list trees;
         for (std::size_t i = 0; i < forest.n_trees(); ++i) {
             const Tree<Labels> &tree = forest.tree(i);
             seeds.insert(seeds.end(), tree.rng_state().begin(), tree.rng_state().end());
-            trees.append(to_dict(to_table(tree, forest.n_features()), forest.n_features(),
-                                 forest.forecast_size()));
+            trees.append(to_dict(to_table(tree, forest.n_features()), forest.n_features()));
         }
         state["seeds"] = to_numpy(std::move(seeds), {forest.n_trees(), 4});
         state["trees"] = trees;
@@ -310,7 +339,8 @@ template <class Labels> struct Bindings {
     // Builds a forest in place; `trees` are the tables of grown trees, or None.
     template <class NewLabels>
     static void build(Forest *self, std::size_t n_features, const Options &options,
-                      const NewLabels &new_labels, const Seeds &seeds, const Tables &tables) {
+                      const NewLabels &new_labels, const Seeds &seeds, const Tables &tables,
+                      std::size_t n_samples) {
         require(n_features > 0, "n_features must be positive");
         require(seeds.shape(0) > 0 && seeds.shape(1) == 4, "seeds must be rows of four words");
         require(!tables || tables->size() == seeds.shape(0), "trees must be as many as seeds");
@@ -324,20 +354,26 @@ template <class Labels> struct Bindings {
                 from_table(from_dict<Labels>(nb::cast<nb::dict>((*tables)[i])), n_features,
                            trees.back());
         }
-        new (self) Forest(n_features, std::move(trees));
+        new (self) Forest(n_features, std::move(trees), n_samples);
     }
 
     static void bind(nb::class_<Forest> &cls) {
         cls.def_prop_ro("n_features", &Forest::n_features)
             .def_prop_ro("n_trees", &Forest::n_trees)
             .def_prop_ro("n_samples", &Forest::n_samples)
+            .def_prop_ro("total_weight", &Forest::total_weight)
             .def_prop_ro("n_bytes", &Forest::bytes)
-            .def("learn", &learn, "X"_a.noconvert(), "y"_a.noconvert(), "n_threads"_a)
-            .def("learn_row", &learn_row, "x"_a.noconvert(), "y"_a.noconvert())
+            .def("learn", &learn, "X"_a.noconvert(), "y"_a.noconvert(), "n_threads"_a,
+                 "weights"_a.noconvert() = nb::none())
+            .def("learn_row", &learn_row<float>, "x"_a.noconvert(), "y"_a.noconvert(),
+                 "weight"_a = 1.0)
+            .def("learn_row", &learn_row<double>, "x"_a.noconvert(), "y"_a.noconvert(),
+                 "weight"_a = 1.0)
             .def("predict_then_learn", &predict_then_learn, "X"_a.noconvert(), "y"_a.noconvert(),
-                 "n_threads"_a)
+                 "n_threads"_a, "weights"_a.noconvert() = nb::none())
             .def("predict", &predict, "X"_a.noconvert(), "n_threads"_a)
-            .def("predict_row", &predict_row, "x"_a.noconvert())
+            .def("predict_row", &predict_row<float>, "x"_a.noconvert())
+            .def("predict_row", &predict_row<double>, "x"_a.noconvert())
             .def("predict_by_tree", &predict_by_tree, "X"_a.noconvert(), "n_threads"_a)
             .def("weighted_depth", &weighted_depth, "X"_a.noconvert(), "n_threads"_a)
             .def("apply", &apply, "X"_a.noconvert(), "n_threads"_a)
@@ -345,6 +381,43 @@ template <class Labels> struct Bindings {
             .def("state", &state);
     }
 };
+
+ClassPrior checked_prior(std::size_t n_classes, double dirichlet, std::size_t capacity) {
+    require(n_classes > 0 && n_classes <= capacity, "n_classes must lie in [1, capacity]");
+    require(dirichlet >= 1e-100 && dirichlet <= 1e100, "dirichlet must lie in [1e-100, 1e100]");
+    return {n_classes, dirichlet};
+}
+
+// `capacity` is the number of classes for which there is room.
+template <class Count> void bind_classifier(nb::module_ &m, const char *name) {
+    using Classifier = Bindings<ClassCounts<Count>>;
+    using Forest = typename Classifier::Forest;
+    nb::class_<Forest> classifier(m, name);
+    classifier.def(
+        "__init__",
+        [](Forest *self, std::size_t n_features, const Options &options, const Seeds &seeds,
+           std::size_t n_classes, double dirichlet, std::size_t capacity, const Tables &trees,
+           std::size_t n_samples) {
+            require(capacity <= 65535, "capacity must be at most 65535");
+            const auto prior =
+                std::make_shared<ClassPrior>(checked_prior(n_classes, dirichlet, capacity));
+            const auto new_labels = [&] { return ClassCounts<Count>(prior, capacity); };
+            Classifier::build(self, n_features, options, new_labels, seeds, trees, n_samples);
+        },
+        nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(), "n_classes"_a,
+        "dirichlet"_a, "capacity"_a, "trees"_a = nb::none(), "n_samples"_a = 0);
+    classifier.def(
+        "set_classes",
+        [](Forest &forest, std::size_t n_classes, double dirichlet) {
+            const std::size_t capacity = forest.tree(0).labels().capacity();
+            require(n_classes >= forest.forecast_size(), "n_classes must not shrink");
+            forest.set_prior(checked_prior(n_classes, dirichlet, capacity));
+        },
+        "n_classes"_a, "dirichlet"_a);
+    classifier.def_prop_ro("capacity",
+                           [](const Forest &forest) { return forest.tree(0).labels().capacity(); });
+    Classifier::bind(classifier);
+}
 
 NB_MODULE(_core, m) {
     m.doc() = "The compiled core of amforest: use the estimators instead.";
@@ -373,33 +446,20 @@ NB_MODULE(_core, m) {
             nb::kw_only(), "step"_a, "use_aggregation"_a, "split_pure"_a, "charge_first"_a,
             "predict_extends"_a);
 
-    using Classifier = Bindings<ClassCounts>;
-    nb::class_<Classifier::Forest> classifier(m, "ClassifierForest");
-    classifier.def(
-        "__init__",
-        [](Classifier::Forest *self, std::size_t n_features, const Options &options,
-           const Seeds &seeds, std::size_t n_classes, double dirichlet, const Tables &trees) {
-            require(n_classes > 0 && n_classes <= 65535, "n_classes must lie in [1, 65535]");
-            require(dirichlet >= 1e-100 && dirichlet <= 1e100,
-                    "dirichlet must lie in [1e-100, 1e100]");
-            const auto prior = std::make_shared<ClassCounts::Prior>(n_classes, dirichlet);
-            const auto new_labels = [&] { return ClassCounts(prior); };
-            Classifier::build(self, n_features, options, new_labels, seeds, trees);
-        },
-        nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(), "n_classes"_a,
-        "dirichlet"_a, "trees"_a = nb::none());
-    Classifier::bind(classifier);
+    bind_classifier<std::uint32_t>(m, "ClassifierForest");
+    bind_classifier<double>(m, "WeightedClassifierForest");
 
     using Regressor = Bindings<RunningMean>;
     nb::class_<Regressor::Forest> regressor(m, "RegressorForest");
     regressor.def(
         "__init__",
         [](Regressor::Forest *self, std::size_t n_features, const Options &options,
-           const Seeds &seeds, const Tables &trees) {
+           const Seeds &seeds, const Tables &trees, std::size_t n_samples) {
             const auto new_labels = [] { return RunningMean(); };
-            Regressor::build(self, n_features, options, new_labels, seeds, trees);
+            Regressor::build(self, n_features, options, new_labels, seeds, trees, n_samples);
         },
-        nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(), "trees"_a = nb::none());
+        nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(), "trees"_a = nb::none(),
+        "n_samples"_a = 0);
     Regressor::bind(regressor);
 }
 

@@ -8,30 +8,49 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from amforest._core import ClassifierForest, Options, RegressorForest
+from amforest._core import (
+    ClassifierForest,
+    Options,
+    RegressorForest,
+    WeightedClassifierForest,
+)
 
 Floats = NDArray[np.float64]
 Features = NDArray[np.float32]
 Seeds = NDArray[np.uint64]
-CoreForest = ClassifierForest | RegressorForest
+CoreForest = ClassifierForest | WeightedClassifierForest | RegressorForest
 
 _TABLE_FIELDS = (
     *("parent", "left", "right", "depth", "feature", "threshold", "birth_time", "n_samples"),
     *("counts", "mean", "lower", "upper", "share", "odds", "odds_scale"),
 )
-_CONVERSION: dict[str, Any] = {"dtype": np.float32, "order": "C"}
+_CONVERSION: dict[str, Any] = {
+    "dtype": np.float32,
+    "order": "C",
+    "ensure_all_finite": "allow-nan",
+}
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Labels as the core learns them, and those that are new: where each appears first."""
+
+    labels: NDArray[Any]
+    new: dict[int, Any] = field(default_factory=dict)
 
 
 def tree_seeds(random_state: Any, n_trees: int) -> Seeds:
@@ -40,18 +59,17 @@ def tree_seeds(random_state: Any, n_trees: int) -> Seeds:
         entropy: Any = int(random_state)
     else:
         entropy = check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32).tolist()
-    children = np.random.SeedSequence(entropy).spawn(n_trees)
-    return np.stack([child.generate_state(4, np.uint64) for child in children])
+    words = np.random.SeedSequence(entropy).generate_state(4 * n_trees, np.uint64)
+    return words.astype(np.uint64).reshape(n_trees, 4)
 
 
 class Forest(BaseEstimator):
     """The base of `AMFClassifier` and `AMFRegressor`.
 
     A subclass stores its parameters and answers two questions: how labels become what the core
-    learns (`_encode`), and how an empty core is made (`_new_core`).
+    learns (`_encode`), and how a core is made (`_new_core`, `_core_from`).
     """
 
-    _core_class: ClassVar[type[CoreForest]]
     _core: CoreForest
 
     n_estimators: int
@@ -77,10 +95,19 @@ class Forest(BaseEstimator):
     def _as_labels(self, y: ArrayLike) -> ArrayLike:
         return y
 
-    def _encode(self, y: NDArray[Any], *, first: bool, classes: Any) -> NDArray[Any]:
+    def _begin(self, labels: NDArray[Any], classes: Any) -> None:
+        """Forget all labels; those given are known from the start, unless `classes` are."""
+
+    def _encode(self, y: NDArray[Any], learnt: NDArray[np.intp], classes: Any) -> Encoded:
+        """Convert labels; in the rows `learnt` some may be new. `classes` are announced again."""
+        raise NotImplementedError
+
+    def _encode_plain(self, y: NDArray[Any]) -> NDArray[Any] | None:
+        """Convert numbers, if the core knows all of them as labels."""
         raise NotImplementedError
 
     def _encode_one(self, y: Any) -> Any:
+        """Return what the core learns for a label, or None if the label is new."""
         raise NotImplementedError
 
     def _new_core(self, n_features: int, options: Options, seeds: Seeds) -> CoreForest:
@@ -88,61 +115,109 @@ class Forest(BaseEstimator):
 
     # Learning
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything, then learn the rows of X once, in their order.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The features. They are kept as float32.
+            The features. They are kept as float32; NaN is a value that is missing.
         y : array-like of shape (n_samples,)
             The labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; one of weight 0 is not learnt.
 
         Returns
         -------
         self
         """
-        return self._learn(X, y, first=True)
+        return self._learn(X, y, afresh=True, sample_weight=sample_weight)
 
-    def learn_one(self, x: Sequence[float] | NDArray[Any], y: Any) -> Self:
+    def learn_one(
+        self, x: Sequence[float] | NDArray[Any], y: Any, sample_weight: float = 1.0
+    ) -> Self:
         """Learn one row: the quick way of ``partial_fit([x], [y])``.
 
         Parameters
         ----------
         x : sequence of n_features numbers
         y : label
+        sample_weight : float, default=1.0
 
         Returns
         -------
         self
         """
-        if not self._has_learnt():
-            return self._learn(np.asarray(x)[None], [y])
-        self._core.learn_row(self._row(x), self._encode_one(y))
-        return self
+        if sample_weight == 1 and self._has_learnt():
+            label = self._encode_one(y)
+            if label is not None:
+                try:
+                    self._core.learn_row(x, label)  # type: ignore[arg-type]  # refuses what is not an array
+                except TypeError:
+                    self._core.learn_row(self._row(x), label)
+                return self
+        return self._learn(self._row(x)[None], [y], sample_weight=[sample_weight])
 
     def _learn(self, X: ArrayLike, y: ArrayLike, **how: Any) -> Self:
-        rows, labels = self._prepare(X, y, **how)
-        self._core.learn(rows, labels, self._n_threads())
+        if all(value is None for value in how.values()) and self._learn_plain(X, y):
+            return self
+        for rows, labels, weights in self._batches(X, y, **how):
+            self._core.learn(rows, labels, self._n_threads(), weights)
         return self
 
-    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike, **how: Any) -> Floats:
-        rows, labels = self._prepare(X, y, **how)
-        return self._core.predict_then_learn(rows, labels, self._n_threads())
+    def _learn_plain(self, X: ArrayLike, y: ArrayLike) -> bool:
+        """Learn arrays that need no checks but the core's; False if X and y are none such.
 
-    def _prepare(
-        self, X: ArrayLike, y: ArrayLike, *, first: bool = False, classes: Any = None
-    ) -> tuple[Features, NDArray[Any]]:
-        """Check and convert X and y; the first time make the core. On error change nothing."""
-        first = first or not self._has_learnt()
+        scikit-learn's checks take a hundred times as long as learning a row.
+        """
+        if not (self._has_learnt() and _is_plain(X, 2) and _is_plain(y, 1)):
+            return False
+        fits = X.shape == (len(y), self.n_features_in_) and len(y) > 0
+        if not fits or hasattr(self, "feature_names_in_"):
+            return False
+        labels = self._encode_plain(y)
+        if labels is None:
+            return False
+        with np.errstate(over="ignore"):
+            rows = np.ascontiguousarray(X, dtype=np.float32)
+        self._core.learn(rows, labels, self._n_threads())
+        return True
+
+    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike, **how: Any) -> list[Floats]:
+        """Return the forecasts batch by batch: later ones may know more classes."""
+        return [
+            self._core.predict_then_learn(rows, labels, self._n_threads(), weights)
+            for rows, labels, weights in self._batches(X, y, **how)
+        ]
+
+    def _batches(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        afresh: bool | None = None,
+        classes: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Iterator[tuple[Features, NDArray[Any], Floats | None]]:
+        """Check and convert X and y; the first time make the core. On error change nothing.
+
+        Yields the rows in batches that end where a label appears for the first time, and the core
+        knows that label from then on.
+        """
+        first = bool(afresh) or not self._has_learnt()
         with self._unchanged_on_error():
-            self._validate_params()
+            if first:
+                self._validate_params()
             self._n_threads()
-            y = self._as_labels(y)
-            with naming("X"), np.errstate(over="ignore"):
-                rows, labels = validate_data(self, X, y, reset=first, **_CONVERSION)
-            _check_size(rows)
-            labels = self._encode(labels, first=first, classes=classes)
+            rows, labels = self._checked(X, y, reset=first)
+            weights = None if sample_weight is None else _check_weights(sample_weight, rows)
+            learnt = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
+            if first and not len(learnt):
+                raise ValueError("sample_weight is 0 for all rows: nothing is left to learn")
+            if first:
+                self._begin(labels if afresh else labels[learnt[:1]], classes)
+                classes = None
+            encoded = self._encode(labels, learnt, classes)
             if first:
                 options = Options(
                     step=float(self.step),
@@ -153,7 +228,27 @@ class Forest(BaseEstimator):
                 )
                 seeds = tree_seeds(self.random_state, self.n_estimators)
                 self._core = self._new_core(rows.shape[1], options, seeds)
+            self._expect_weights(len(rows) if weights is None else weights)
+        ends = [*encoded.new, len(rows)]
+        for k, (start, end) in enumerate(pairwise([0, *ends])):
+            if k > 0:
+                self._know(encoded.new[start])
+            if end > start:
+                part = slice(start, end)
+                yield rows[part], encoded.labels[part], None if weights is None else weights[part]
+
+    def _checked(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Features, NDArray[Any]]:
+        y = self._as_labels(y)
+        with naming("X"), np.errstate(over="ignore"):
+            rows, labels = validate_data(self, X, y, reset=reset, **_CONVERSION)
+        _check_size(rows)
         return rows, labels
+
+    def _know(self, label: Any) -> None:
+        raise NotImplementedError
+
+    def _expect_weights(self, weights: int | Floats) -> None:
+        """Make sure that the core can count such weights (a number: as many ones)."""
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
@@ -216,13 +311,16 @@ class Forest(BaseEstimator):
         core = self._grown()
         if not -core.n_trees <= i < core.n_trees:
             raise IndexError(f"i is {i}; it must be the number of one of {core.n_trees} trees")
-        columns = core.tree_table(i % core.n_trees)
+        columns = self._table_columns(core.tree_table(i % core.n_trees))
         names = [name for name in _TABLE_FIELDS if name in columns]
         fields = [(name, columns[name].dtype, columns[name].shape[1:]) for name in names]
         table = np.empty(len(columns["parent"]), dtype=fields)
         for name in names:
             table[name] = columns[name]
         return table
+
+    def _table_columns(self, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        return columns
 
     @property
     def n_samples_seen_(self) -> int:
@@ -231,6 +329,11 @@ class Forest(BaseEstimator):
 
     def _has_learnt(self) -> bool:
         return "_core" in self.__dict__
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._has_learnt()
@@ -244,7 +347,7 @@ class Forest(BaseEstimator):
         return self._core
 
     def _n_threads(self) -> int:
-        return int(effective_n_jobs(self.n_jobs))
+        return 1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
 
     def _rows(self, X: ArrayLike) -> Features:
         with naming("X"), np.errstate(over="ignore"):
@@ -262,7 +365,14 @@ class Forest(BaseEstimator):
             raise ValueError(f"x has {row.ndim} dimensions; one row has 1")
         return row
 
-    # Pickling and copying: the core as plain arrays
+    def _predict_row(self, x: Sequence[float] | NDArray[Any]) -> Floats:
+        core = self._grown()
+        try:
+            return core.predict_row(x)  # type: ignore[arg-type]  # refuses what is not an array
+        except TypeError:
+            return core.predict_row(self._row(x))
+
+    # Pickling, copying and growing: the core as plain arrays
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__().copy()
@@ -274,13 +384,39 @@ class Forest(BaseEstimator):
         core = state.pop("_core", None)
         super().__setstate__(state)
         if core is not None:
-            options = Options(**core.pop("options"))
-            self._core = self._core_class(options=options, **core)
+            self._core = self._core_from(core)
+
+    def _core_from(self, state: dict[str, Any]) -> CoreForest:
+        """Make a core from what its method `state` gives."""
+        raise NotImplementedError
+
+    def _widen(self, n_features: int) -> None:
+        """Make room for more features: new columns have been missing so far."""
+        state = self._core.state()
+        missing = n_features - state["n_features"]
+        for table in state["trees"]:
+            for side in ("lower", "upper"):
+                table[side] = np.pad(table[side], ((0, 0), (0, missing)), constant_values=np.nan)
+        self._core = self._core_from(state | {"n_features": n_features})
+
+
+def _is_plain(array: Any, ndim: int) -> TypeGuard[NDArray[Any]]:
+    """Tell whether it is an array of numbers, and no subclass."""
+    return type(array) is np.ndarray and array.ndim == ndim and array.dtype.kind in "fiu"
+
+
+def _check_weights(sample_weight: ArrayLike, rows: Features) -> Floats:
+    with naming("sample_weight"):
+        weights: Floats = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
+    return weights
 
 
 def _check_size(X: Features) -> None:
     """Refuse finite features whose range extensions could overflow in float32."""
-    if max(X.max(initial=0), -X.min(initial=0)) > 2.0**100:
+    # fmax and fmin pass NaN by.
+    if max(np.fmax.reduce(X, None, initial=0), -np.fmin.reduce(X, None, initial=0)) > 2.0**100:
         raise ValueError("X holds values beyond ±2**100 (about 1e30): scale it down")
 
 

@@ -12,8 +12,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 
-from amforest._base import Floats, Forest, Seeds, naming
-from amforest._core import ClassifierForest, Options, RegressorForest
+from amforest._base import Encoded, Floats, Forest, Seeds, naming
+from amforest._core import ClassifierForest, Options, RegressorForest, WeightedClassifierForest
+
+MOST_CLASSES = 65_535
+MOST_COUNTED = 2**31  # by whole numbers
 
 
 class AMFClassifier(ClassifierMixin, Forest):
@@ -81,7 +84,9 @@ class AMFClassifier(ClassifierMixin, Forest):
     array([0, 2])
     """
 
-    _core_class = ClassifierForest
+    _core: ClassifierForest | WeightedClassifierForest
+    _index_of: dict[Any, int]  # of a class in the core
+    _columns: NDArray[np.intp] | None  # the class in the core of each of classes_; None: the same
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Forest._parameter_constraints,
         "dirichlet": [Interval(Real, 1e-100, 1e100, closed="both"), None],
@@ -113,41 +118,58 @@ class AMFClassifier(ClassifierMixin, Forest):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn the rows of X, in their order, on top of what was learnt before.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The features. They are kept as float32.
+            The features. They are kept as float32; NaN is a value that is missing.
         y : array-like of shape (n_samples,)
-            The labels.
+            The labels. One that was neither announced nor seen becomes a class of its own, from
+            its first row on.
         classes : array-like, default=None
-            All classes there will be; needed in the first call at the latest, unless `y` holds
-            them all or the constructor was told.
+            Classes that are known before they appear.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; one of weight 0 is not learnt.
 
         Returns
         -------
         self
         """
-        return self._learn(X, y, classes=classes)
+        return self._learn(X, y, classes=classes, sample_weight=sample_weight)
 
     def partial_fit_predict_proba(
-        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Floats:
         """Test, then train: forecast each row just before it is learnt.
 
         Parameters
         ----------
-        X, y, classes
+        X, y, classes, sample_weight
             As in `partial_fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Row i is what `predict_proba` gave after rows 0 to i - 1 were learnt.
+            Row i is what `predict_proba` gave after rows 0 to i - 1 were learnt, with 0 for classes
+            that were not known yet.
         """
-        return self._predict_then_learn(X, y, classes=classes)
+        parts = self._predict_then_learn(X, y, classes=classes, sample_weight=sample_weight)
+        n_classes = len(self.classes_)
+        return self._in_order(
+            np.concatenate([np.pad(p, ((0, 0), (0, n_classes - p.shape[1]))) for p in parts])
+        )
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Forecast the probabilities of the classes.
@@ -165,7 +187,7 @@ class AMFClassifier(ClassifierMixin, Forest):
         if (classes := self._announced()) is not None:
             n_rows = len(check_array(X, dtype=np.float32))
             return np.full((n_rows, len(classes)), 1 / len(classes))
-        return self._grown().predict(self._rows(X), self._n_threads())
+        return self._in_order(self._grown().predict(self._rows(X), self._n_threads()))
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Forecast the logarithms of the probabilities of the classes.
@@ -205,10 +227,10 @@ class AMFClassifier(ClassifierMixin, Forest):
         -------
         ndarray of shape (n_classes,)
         """
-        if self._announced() is not None:
-            forecast: Floats = self.predict_proba(np.asarray(x)[None])[0]
+        if not self._has_learnt() and self.classes is not None:
+            forecast: Floats = self.predict_proba(self._row(x)[None])[0]
             return forecast
-        return self._grown().predict_row(self._row(x))
+        return self._in_order(self._predict_row(x))
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> Any:
         """Forecast the most probable class of one row, the quick way.
@@ -234,43 +256,116 @@ class AMFClassifier(ClassifierMixin, Forest):
         -------
         ndarray of shape (n_samples, n_estimators, n_classes)
         """
-        return self._grown().predict_by_tree(self._rows(X), self._n_threads())
+        return self._in_order(self._grown().predict_by_tree(self._rows(X), self._n_threads()))
 
-    def _encode(self, y: NDArray[Any], *, first: bool, classes: Any) -> NDArray[np.uint32]:
+    def _begin(self, labels: NDArray[Any], classes: Any) -> None:
+        announced = self.classes if classes is None else classes
+        self.classes_ = _as_classes(_unique(labels)[0] if announced is None else announced)
+        self._index_of = {label: k for k, label in enumerate(self.classes_.tolist())}
+        self._columns = None
+
+    def _encode(self, y: NDArray[Any], learnt: NDArray[np.intp], classes: Any) -> Encoded:
         labels, inverse = _unique(y)
-        if first:
-            announced = self.classes if classes is None else classes
-            self.classes_ = _as_classes(labels if announced is None else announced)
-            self._index_of = {label: k for k, label in enumerate(self.classes_.tolist())}
-        elif classes is not None and not np.array_equal(_as_classes(classes), self.classes_):
+        names = labels.tolist()
+        if classes is not None and set(_as_classes(classes).tolist()) != self._index_of.keys():
             raise ValueError(
-                f"classes is {classes!r}; the first call said {self.classes_.tolist()}"
+                f"classes is {classes!r}; the classes so far are {self.classes_.tolist()}"
             )
-        indices = [self._encode_one(label) for label in labels.tolist()]
-        return np.array(indices, dtype=np.uint32)[inverse]
+        indices = np.array([self._index(label) for label in names], dtype=np.int64)
+        first_rows = np.sort(learnt[np.unique(inverse[learnt], return_index=True)[1]]).tolist()
+        new = {row: names[inverse[row]] for row in first_rows if indices[inverse[row]] < 0}
+        self._check_new(list(new.values()))
+        indices[inverse[list(new)]] = len(self._index_of) + np.arange(len(new))
+        # Labels that are still unknown belong to rows of weight 0, which are not learnt.
+        return Encoded(np.maximum(indices, 0).astype(np.uint32)[inverse], new)
 
-    def _encode_one(self, y: Any) -> int:
-        try:
-            index = self._index_of.get(y)
-        except TypeError as error:
-            raise TypeError(f"y is {y!r}, which cannot be a label: {error}") from error
-        if index is None:
+    def _check_new(self, labels: list[Any]) -> None:
+        n_classes = len(self._index_of) + len(labels)
+        if n_classes > MOST_CLASSES:
             raise ValueError(
-                f"y holds {y!r}, which is not one of the classes {self.classes_.tolist()}; "
-                "announce all classes with classes= before the first row is learnt"
+                f"y brings the number of classes to {n_classes}; {MOST_CLASSES} are the most"
             )
-        return index
+        for label in labels:
+            if isinstance(label, str) != isinstance(self.classes_[0], str):
+                raise TypeError(
+                    f"y holds {label!r}, which is of another kind than the classes so far, "
+                    f"{self.classes_.tolist()}"
+                )
+
+    def _encode_plain(self, y: NDArray[Any]) -> NDArray[np.uint32] | None:
+        if self._core.total_weight + len(y) >= MOST_COUNTED:
+            return None
+        labels, inverse = (y, None) if len(y) < 1_000 else np.unique(y, return_inverse=True)
+        try:
+            indices = [self._index_of[label] for label in labels.tolist()]
+        except KeyError:
+            return None
+        encoded = np.array(indices, dtype=np.uint32)
+        return encoded if inverse is None else encoded[inverse]
+
+    def _encode_one(self, y: Any) -> int | None:
+        index = self._index(y)
+        return None if index < 0 else index
+
+    def _index(self, label: Any) -> int:
+        """Return the number of a class, -1 if it is new."""
+        try:
+            return self._index_of.get(label, -1)
+        except TypeError as error:
+            raise TypeError(f"y is {label!r}, which cannot be a label: {error}") from error
+
+    def _know(self, label: Any) -> None:
+        """Add a class; the core makes room for twice as many."""
+        n_classes = len(self.classes_) + 1
+        if n_classes > self._core.capacity:
+            capacity = min(2 * n_classes, MOST_CLASSES)
+            self._core = self._core_from(self._core.state() | {"capacity": capacity})
+        self._core.set_classes(n_classes, self._dirichlet(n_classes))
+        self._index_of[label] = n_classes - 1
+        known = np.append(self.classes_, label)  # dtypes may change
+        self.classes_ = np.sort(known)
+        self._columns = np.array([self._index_of[label] for label in self.classes_.tolist()])
+
+    def _in_order(self, by_index: NDArray[Any]) -> NDArray[Any]:
+        """Bring the core's classes, in the order in which they became known, into `classes_`'s."""
+        return by_index if self._columns is None else by_index[..., self._columns]
+
+    def _dirichlet(self, n_classes: int) -> float:
+        default = 0.5 if n_classes <= 2 else 0.01
+        return float(default if self.dirichlet is None else self.dirichlet)
 
     def _new_core(self, n_features: int, options: Options, seeds: Seeds) -> ClassifierForest:
         n_classes = len(self.classes_)
-        default = 0.5 if n_classes <= 2 else 0.01
         return ClassifierForest(
             n_features=n_features,
             options=options,
             seeds=seeds,
             n_classes=n_classes,
-            dirichlet=float(default if self.dirichlet is None else self.dirichlet),
+            capacity=n_classes,
+            dirichlet=self._dirichlet(n_classes),
         )
+
+    def _expect_weights(self, weights: int | Floats) -> None:
+        """Count in real numbers from where whole ones, of 32 bits, do no longer do."""
+        if isinstance(self._core, WeightedClassifierForest):
+            return
+        total = self._core.total_weight + np.sum(weights)
+        if total < MOST_COUNTED and np.array_equal(weights, np.rint(weights)):
+            return
+        state = self._core.state()
+        for table in state["trees"]:
+            for name in ("n_samples", "counts"):
+                table[name] = table[name].astype(np.float64)
+        self._core = self._core_from(state)
+
+    def _core_from(self, state: dict[str, Any]) -> ClassifierForest | WeightedClassifierForest:
+        options, tables = Options(**state.pop("options")), state["trees"]
+        weighted = bool(tables) and tables[0]["counts"].dtype == np.float64
+        core_class = WeightedClassifierForest if weighted else ClassifierForest
+        return core_class(options=options, **state)
+
+    def _table_columns(self, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        return columns | {"counts": self._in_order(columns["counts"])}
 
     def _announced(self) -> NDArray[Any] | None:
         """Return the classes if they are all that is known."""
@@ -331,10 +426,8 @@ class AMFRegressor(RegressorMixin, Forest):
     >>> y = np.sin(6 * X[:, 0])
     >>> forest = AMFRegressor(step=2.0, random_state=0).fit(X, y)
     >>> forest.predict([[0.25], [0.75]]).round(2)
-    array([ 0.97, -0.97])
+    array([ 0.96, -0.93])
     """
-
-    _core_class = RegressorForest
 
     def __init__(
         self,
@@ -357,28 +450,34 @@ class AMFRegressor(RegressorMixin, Forest):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn the rows of X, in their order, on top of what was learnt before.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The features. They are kept as float32.
+            The features. They are kept as float32; NaN is a value that is missing.
         y : array-like of shape (n_samples,)
             The labels, within ±1e75.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; one of weight 0 is not learnt.
 
         Returns
         -------
         self
         """
-        return self._learn(X, y)
+        return self._learn(X, y, sample_weight=sample_weight)
 
-    def partial_fit_predict(self, X: ArrayLike, y: ArrayLike) -> Floats:
+    def partial_fit_predict(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Floats:
         """Test, then train: forecast each row just before it is learnt.
 
         Parameters
         ----------
-        X, y
+        X, y, sample_weight
             As in `partial_fit`.
 
         Returns
@@ -386,7 +485,7 @@ class AMFRegressor(RegressorMixin, Forest):
         ndarray of shape (n_samples,)
             Entry i is what `predict` gave after rows 0 to i - 1 were learnt; 0 before the first.
         """
-        return self._predict_then_learn(X, y)[:, 0]
+        return np.concatenate(self._predict_then_learn(X, y, sample_weight=sample_weight))[:, 0]
 
     def predict(self, X: ArrayLike) -> Floats:
         """Forecast the labels.
@@ -412,7 +511,7 @@ class AMFRegressor(RegressorMixin, Forest):
         -------
         float
         """
-        return float(self._grown().predict_row(self._row(x))[0])
+        return float(self._predict_row(x)[0])
 
     def predict_by_tree(self, X: ArrayLike) -> Floats:
         """Forecast the labels with each tree; `predict` is their mean.
@@ -434,9 +533,12 @@ class AMFRegressor(RegressorMixin, Forest):
             labels: Floats = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         return labels
 
-    def _encode(self, y: NDArray[Any], *, first: bool, classes: Any) -> Floats:
-        if np.abs(y).max() > 1e75:
+    def _encode(self, y: NDArray[Any], learnt: NDArray[np.intp], classes: Any) -> Encoded:
+        if np.abs(y).max(initial=0) > 1e75:
             raise ValueError("y holds values beyond ±1e75, whose squares overflow: scale it down")
+        return Encoded(np.ascontiguousarray(y, dtype=np.float64))
+
+    def _encode_plain(self, y: NDArray[Any]) -> Floats:
         return np.ascontiguousarray(y, dtype=np.float64)
 
     def _encode_one(self, y: Any) -> float:
@@ -445,6 +547,9 @@ class AMFRegressor(RegressorMixin, Forest):
 
     def _new_core(self, n_features: int, options: Options, seeds: Seeds) -> RegressorForest:
         return RegressorForest(n_features=n_features, options=options, seeds=seeds)
+
+    def _core_from(self, state: dict[str, Any]) -> RegressorForest:
+        return RegressorForest(options=Options(**state.pop("options")), **state)
 
 
 def _unique(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -464,8 +569,8 @@ def _as_classes(labels: ArrayLike) -> NDArray[Any]:
     """Return the different labels, sorted."""
     all_labels = np.asarray(labels)
     classes = np.unique(all_labels)
-    if all_labels.ndim != 1 or not 1 <= len(classes) <= 65_535:
+    if all_labels.ndim != 1 or not 1 <= len(classes) <= MOST_CLASSES:
         raise ValueError(
-            f"classes has shape {all_labels.shape}; it must be a list of 1 to 65535 labels"
+            f"classes has shape {all_labels.shape}; it must be a list of 1 to {MOST_CLASSES} labels"
         )
     return classes

@@ -2,7 +2,8 @@
 
 Algorithms 4, 5 and 6 of Mourtada, Gaïffas and Scornet, for one tree. The tests hold the compiled
 core to this file, bit for bit, so rounding is part of what it says: features, ranges and range
-extensions are float32, everything else is double, and sums over features run in eight lanes.
+extensions are float32, everything else is double, and sums over features run in eight lanes. NaN is
+a feature that is missing; in a range it says that no value was seen yet.
 
 Names: v is a node, tau its birth time, [lower, upper] its range R_v, ŷ_v its forecast.
 """
@@ -171,7 +172,7 @@ class Node:
 
 def extension_by_feature(x: Floats, v: Node) -> Floats:
     """Δ_j = (x_j - b_j)_+ + (a_j - x_j)_+, of which one term at the most is not zero."""
-    delta: Floats = np.maximum(np.maximum(x - v.upper, v.lower - x), np.float32(0))
+    delta: Floats = np.fmax(np.maximum(x - v.upper, v.lower - x), np.float32(0))  # 0 for NaN
     return delta
 
 
@@ -284,13 +285,14 @@ class Tree:
 
     def widen(self, v: Node, x: Floats) -> None:
         """R_v ← the smallest box that holds R_v and x."""
-        v.lower = np.minimum(v.lower, x)
-        v.upper = np.maximum(v.upper, x)
+        v.lower, v.upper = np.fmin(v.lower, x), np.fmax(v.upper, x)  # NaN is no value
 
     def child(self, v: Node, x: Floats) -> Node:
-        child = v.left if x[v.feature] <= v.threshold else v.right
-        assert child is not None, "v must be an inner node"
-        return child
+        """Return the child of x; where x_j is missing, the one with more samples."""
+        left, right = v.children() or (v, v)
+        if np.isnan(x[v.feature]):
+            return right if right.labels.n > left.labels.n else left
+        return left if x[v.feature] <= v.threshold else right
 
     # Algorithm 6
     def share(self, v: Node) -> float:

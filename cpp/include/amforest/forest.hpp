@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <mutex>
+#include <numeric>
 #include <shared_mutex>
 #include <span>
 #include <stdexcept>
@@ -31,10 +32,10 @@ struct Matrix {
 // Features beyond this could make a sum of extensions overflow in float32.
 inline constexpr float kLargestFeature = 0x1.0p100F;
 
-// Throws std::invalid_argument, naming the place, unless every value may be learnt.
+// Throws std::invalid_argument, naming the place, unless every value may be learnt. NaN may.
 inline void check_features(const Matrix &X, const char *name) {
     const std::size_t size = X.n_rows * X.n_features;
-    const auto is_bad = [](float x) { return !(std::abs(x) <= kLargestFeature); };
+    const auto is_bad = [](float x) { return std::abs(x) > kLargestFeature; };
     const float *bad = std::find_if(X.data, X.data + size, is_bad);
     if (bad == X.data + size) return;
     const auto at = static_cast<std::size_t>(bad - X.data);
@@ -48,16 +49,32 @@ template <LabelModel Labels> class Forest {
   public:
     using Label = typename Labels::Label;
 
-    Forest(std::size_t n_features, std::vector<Tree<Labels>> trees)
-        : n_features_(n_features), trees_(std::move(trees)) {}
+    Forest(std::size_t n_features, std::vector<Tree<Labels>> trees, std::size_t n_samples = 0)
+        : n_features_(n_features), trees_(std::move(trees)), n_samples_(n_samples) {}
 
     std::size_t n_features() const { return n_features_; }
     std::size_t n_trees() const { return trees_.size(); }
+    // The rows that were learnt.
     std::size_t n_samples() const {
+        const auto lock = reading();
+        return n_samples_;
+    }
+    // The sum of their weights.
+    double total_weight() const {
         const auto lock = reading();
         return trees_.front().n_samples();
     }
-    std::size_t forecast_size() const { return trees_.front().labels().forecast_size(); }
+    // How many numbers a forecast has; with a new class they become more.
+    std::size_t forecast_size() const {
+        const auto lock = reading();
+        return trees_.front().labels().forecast_size();
+    }
+
+    // All trees share one prior.
+    void set_prior(const ClassPrior &prior) {
+        const std::unique_lock lock(mutex_);
+        trees_.front().labels().set_prior(prior);
+    }
     const Tree<Labels> &tree(std::size_t i) const { return trees_.at(i); }
     std::shared_lock<std::shared_mutex> reading() const { return std::shared_lock(mutex_); }
 
@@ -75,35 +92,43 @@ template <LabelModel Labels> class Forest {
         return sum;
     }
 
-    void learn(const Matrix &X, std::span<const Label> y, std::size_t n_threads) {
+    // Without weights, all are 1. A row of weight 0 is not learnt.
+    void learn(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
+               std::size_t n_threads) {
         const PaddedRows rows(X);
         const std::unique_lock lock(mutex_);
-        make_room(X.n_rows);
-        if (X.n_rows == 1) return learn_one(rows[0], y[0]);
-        for_each_index(trees_.size(), worth_while(X, n_threads), [&](std::size_t t) {
-            trees_[t].learn([&](std::size_t i) { return rows[i]; }, y);
-        });
+        prepare(rows, weights);
+        const auto row_of = [&](std::size_t i) { return row(rows, y, weights, i); };
+        if (X.n_rows == 1)
+            learn_one(row_of(0));
+        else
+            for_each_index(trees_.size(), worth_while(X, n_threads),
+                           [&](std::size_t t) { trees_[t].learn(row_of, X.n_rows); });
+        count_samples(X.n_rows, weights);
     }
 
     // Test-then-train: row i is forecast by the forest that has learnt the rows before it.
-    void predict_then_learn(const Matrix &X, std::span<const Label> y, double *out,
+    // As all functions that forecast, it gives the first `entries` numbers of each forecast.
+    void predict_then_learn(const Matrix &X, std::span<const Label> y,
+                            std::span<const double> weights, double *out, std::size_t entries,
                             std::size_t n_threads) {
         const PaddedRows rows(X);
-        const std::size_t size = X.n_rows * forecast_size();
+        const std::size_t size = X.n_rows * entries;
         std::vector<double> by_tree(trees_.size() * size);
         const std::unique_lock lock(mutex_);
-        make_room(X.n_rows);
+        prepare(rows, weights);
         for_each_index(trees_.size(), worth_while(X, n_threads), [&](std::size_t t) {
             Predictor predictor(trees_[t].labels());
             double *next = &by_tree[t * size];
             for (std::size_t i = 0; i < X.n_rows; ++i) {
                 predictor.predict({&trees_[t], 1}, rows, i, i + 1,
                                   [&](std::size_t, std::size_t, const auto &forecast) {
-                                      next = std::ranges::copy(forecast, next).out;
+                                      next = std::ranges::copy(forecast.first(entries), next).out;
                                   });
-                trees_[t].learn([&](std::size_t) { return rows[i]; }, y.subspan(i, 1));
+                trees_[t].learn([&](std::size_t) { return row(rows, y, weights, i); }, 1);
             }
         });
+        count_samples(X.n_rows, weights);
         // In the trees' order: the same bits however many threads there were.
         std::fill_n(out, size, 0.0);
         for (std::size_t t = 0; t < trees_.size(); ++t)
@@ -111,20 +136,19 @@ template <LabelModel Labels> class Forest {
         divide_by_trees({out, size});
     }
 
-    void predict(const Matrix &X, double *out, std::size_t n_threads) const {
-        const std::size_t size = forecast_size();
-        std::fill_n(out, X.n_rows * size, 0.0);
+    void predict(const Matrix &X, double *out, std::size_t entries, std::size_t n_threads) const {
+        std::fill_n(out, X.n_rows * entries, 0.0);
         for_each_forecast(X, n_threads, [&](std::size_t, std::size_t i, const auto &forecast) {
-            for (std::size_t k = 0; k < size; ++k) out[i * size + k] += forecast[k];
+            for (std::size_t k = 0; k < entries; ++k) out[i * entries + k] += forecast[k];
         });
-        divide_by_trees({out, X.n_rows * size});
+        divide_by_trees({out, X.n_rows * entries});
     }
 
     // The forecast of each tree: out[row][tree][entry].
-    void predict_by_tree(const Matrix &X, double *out, std::size_t n_threads) const {
-        const std::size_t size = forecast_size();
+    void predict_by_tree(const Matrix &X, double *out, std::size_t entries,
+                         std::size_t n_threads) const {
         for_each_forecast(X, n_threads, [&](std::size_t t, std::size_t i, const auto &forecast) {
-            std::ranges::copy(forecast, out + (i * trees_.size() + t) * size);
+            std::ranges::copy(forecast.first(entries), out + (i * trees_.size() + t) * entries);
         });
     }
 
@@ -156,17 +180,27 @@ template <LabelModel Labels> class Forest {
     class PaddedRows {
       public:
         explicit PaddedRows(const Matrix &X)
-            : width_(padded(X.n_features)), values_(X.n_rows * width_) {
+            : size_(X.n_rows), width_(padded(X.n_features)), values_(size_ * width_) {
             for (std::size_t i = 0; i < X.n_rows; ++i)
                 std::transform(X.data + i * X.n_features, X.data + (i + 1) * X.n_features,
                                &values_[i * width_], [](float x) { return x + 0.0F; });
         }
+        std::size_t size() const { return size_; }
         const float *operator[](std::size_t i) const { return &values_[i * width_]; }
 
+        bool have_gaps() const {
+            return std::ranges::any_of(values_, [](float x) { return std::isnan(x); });
+        }
+
       private:
-        std::size_t width_;
+        std::size_t size_, width_;
         std::vector<float> values_;
     };
+
+    static Row<Label> row(const PaddedRows &rows, std::span<const Label> y,
+                          std::span<const double> weights, std::size_t i) {
+        return {rows[i], y[i], weights.empty() ? 1.0 : weights[i]};
+    }
 
     // Walks that go down together: enough to hide a memory fetch behind the others' work.
     static constexpr std::size_t kTogether = 16;
@@ -222,7 +256,8 @@ template <LabelModel Labels> class Forest {
 
     // One row finds none of its nodes in the cache: some trees learn it side by side. (In a batch
     // this would cost more than it gains, because each tree's nodes stay in the cache.)
-    void learn_one(const float *x, Label y) {
+    void learn_one(const Row<Label> &row) {
+        if (row.weight == 0) return;
         struct Learner {
             Tree<Labels> *tree;
             NodeId v;
@@ -234,9 +269,9 @@ template <LabelModel Labels> class Forest {
             const std::span<Learner> learners(places.data(), count);
             for (std::size_t k = 0; k < count; ++k)
                 learners[k] = {&trees_[first + k], trees_[first + k].start()};
-            in_turn(learners, [&](Learner &l) { return l.tree->go_down(l.v, x); });
-            for (Learner &learner : learners) learner.tree->turn(x, y);
-            in_turn(learners, [&](Learner &l) { return l.tree->go_up(y); });
+            in_turn(learners, [&](Learner &l) { return l.tree->go_down(l.v, row.x); });
+            for (Learner &l : learners) l.tree->turn(row.x, row.y, row.weight);
+            in_turn(learners, [&](Learner &l) { return l.tree->go_up(row.y, row.weight); });
         }
     }
 
@@ -271,15 +306,28 @@ template <LabelModel Labels> class Forest {
     }
 
     // Whatever learning the rows may need, before anything changes.
-    void make_room(std::size_t n_rows) {
-        // Counts are 32 bits wide and ids 31.
-        if (trees_.front().n_samples() + n_rows > std::numeric_limits<std::uint32_t>::max() / 2)
-            throw std::length_error("a forest learns at most 2**31 - 1 samples");
-        for (Tree<Labels> &tree : trees_) tree.make_room(n_rows);
+    void prepare(const PaddedRows &rows, std::span<const double> weights) {
+        const double weight = weights.empty()
+                                  ? static_cast<double>(rows.size())
+                                  : std::accumulate(weights.begin(), weights.end(), 0.0);
+        if (trees_.front().n_samples() + weight > Labels::kMost)
+            throw std::length_error("the weights of all samples add up to too much");
+        constexpr std::size_t kMostRows = kLeafBit - 1; // ids are 31 bits wide
+        if (n_samples_ + rows.size() > kMostRows)
+            throw std::length_error("a forest learns at most 2**31 - 1 rows");
+        for (Tree<Labels> &tree : trees_) tree.make_room(rows.size());
+        if (rows.have_gaps())
+            for (Tree<Labels> &tree : trees_) tree.expect_gaps();
+    }
+
+    void count_samples(std::size_t n_rows, std::span<const double> weights) {
+        n_samples_ += n_rows;
+        n_samples_ -= static_cast<std::size_t>(std::ranges::count(weights, 0.0));
     }
 
     std::size_t n_features_;
     std::vector<Tree<Labels>> trees_;
+    std::size_t n_samples_;
     mutable std::shared_mutex mutex_; // many may predict, or one may learn
 };
 

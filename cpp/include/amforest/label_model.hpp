@@ -11,17 +11,21 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "amforest/gamma.hpp"
 #include "amforest/memory.hpp"
 #include "amforest/node_arena.hpp"
 #include "amforest/scaled.hpp"
 
 namespace amforest {
 
+//
+// A label of weight w counts as w labels in sequence, also where w is not an integer.
 template <class M>
-concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y,
+concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y, double weight,
                               std::span<double> mixture, double coefficient, std::size_t count) {
     m.make_room(count); // for as many more nodes
     { cm.n_leaves() } -> std::same_as<std::size_t>;
@@ -29,11 +33,13 @@ concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y,
     m.add_inner(v); // a copy of v's statistics
     cm.prefetch(v);
     { cm.accepts(y) } -> std::same_as<bool>;
-    { cm.n_samples(v) } -> std::same_as<std::uint32_t>;
-    { cm.likelihood(v, y, coefficient) } -> std::same_as<Scaled>; // exp(-step * loss)
+    { cm.n_samples(v) } -> std::convertible_to<double>;                   // the sum of the weights
+    { cm.likelihood(v, y, weight, coefficient) } -> std::same_as<Scaled>; // exp(-step * loss)
+    // Of a node without labels, for all of the weight but the first label's.
+    { cm.likelihood_after_first(y, weight, coefficient) } -> std::same_as<Scaled>;
     { cm.is_pure(v) } -> std::same_as<bool>;
     { cm.is_pure(v, y) } -> std::same_as<bool>;
-    m.update(v, y);
+    m.update(v, y, weight);
     { cm.mixture_size() } -> std::same_as<std::size_t>;
     { cm.forecast_size() } -> std::same_as<std::size_t>;
     cm.add_forecast(v, coefficient, mixture);
@@ -41,33 +47,42 @@ concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y,
     { cm.finish(mixture) } -> std::same_as<std::span<const double>>;
 };
 
+// What all trees of a forest share. K grows when a class appears for the first time.
+struct ClassPrior {
+    ClassPrior(std::size_t n_classes, double dirichlet)
+        : n_classes(n_classes), alpha(dirichlet),
+          total_alpha(dirichlet * static_cast<double>(n_classes)) {}
+
+    std::size_t n_classes; // K: the classes known so far
+    double alpha;          // parameter of the Dirichlet prior
+    double total_alpha;    // alpha K
+};
+
+// What one node may count, so that adding 1 never gets lost.
+template <class Count>
+inline constexpr double kMostSamples = std::is_integral_v<Count> ? 0x1.0p31 - 1 : 0x1.0p53;
+
 // Krichevsky-Trofimov: the forecast of class k is (n_k + alpha) / (n + alpha K); log-loss.
 // Inner nodes count every class. A leaf counts its only class, and the others once it has some.
-class ClassCounts {
+// Counts are integers, or real numbers where weights are.
+template <class Count> class ClassCounts {
   public:
     using Label = std::uint32_t;
     static constexpr const char *kAccepted = "y must be indices of classes";
+    static constexpr double kMost = kMostSamples<Count>;
+    static constexpr bool kWholeWeights = std::is_integral_v<Count>;
 
-    // What all trees of a forest share.
-    struct Prior {
-        Prior(std::size_t n_classes, double dirichlet)
-            : n_classes(n_classes), alpha(dirichlet),
-              total_alpha(dirichlet * static_cast<double>(n_classes)) {}
-
-        std::size_t n_classes;
-        double alpha;       // parameter of the Dirichlet prior
-        double total_alpha; // alpha K
-    };
-
-    explicit ClassCounts(std::shared_ptr<Prior> prior)
-        : prior_(std::move(prior)), n_classes_(prior_->n_classes), inner_(row_bytes()),
-          mixed_(row_bytes()) {
+    // Room for `capacity` classes, of which the prior knows some.
+    ClassCounts(std::shared_ptr<ClassPrior> prior, std::size_t capacity)
+        : prior_(std::move(prior)), capacity_(capacity), inner_(row_bytes()), mixed_(row_bytes()) {
         inner_.make_room(1);
-        std::fill_n(inner_.at<std::uint32_t>(inner_.add()), 1 + n_classes_, 0U); // the stem's
+        std::fill_n(inner_.template at<Count>(inner_.add()), 1 + capacity_, Count{0}); // the stem's
     }
 
-    std::size_t n_classes() const { return n_classes_; }
+    std::size_t capacity() const { return capacity_; }
+    std::size_t n_classes() const { return prior_->n_classes; }
     double alpha() const { return prior_->alpha; }
+    void set_prior(const ClassPrior &prior) { *prior_ = prior; }
     std::size_t bytes() const { return inner_.bytes() + leaves_.bytes() + mixed_.bytes(); }
 
     void make_room(std::size_t count) {
@@ -79,111 +94,131 @@ class ClassCounts {
     std::size_t n_leaves() const { return leaves_.size(); }
     void add_leaf() { leaves_.add(LeafCount{}); }
 
-    void add_inner(NodeId like) { copy_counts(like, inner_.at<std::uint32_t>(inner_.add())); }
+    void add_inner(NodeId like) { copy_counts(like, inner_.template at<Count>(inner_.add())); }
 
     void prefetch(NodeId v) const {
-        __builtin_prefetch(is_leaf(v) ? leaves_.at<char>(row_of(v)) : inner_.at<char>(v));
+        __builtin_prefetch(is_leaf(v) ? leaves_.template at<char>(row_of(v))
+                                      : inner_.template at<char>(v));
     }
 
-    bool accepts(Label y) const { return y < n_classes_; }
+    bool accepts(Label y) const { return y < n_classes(); }
 
-    std::uint32_t n_samples(NodeId v) const {
-        return is_leaf(v) ? leaf(v).n : *inner_.at<std::uint32_t>(v);
+    Count n_samples(NodeId v) const {
+        return is_leaf(v) ? leaf(v).n : *inner_.template at<Count>(v);
     }
 
-    std::uint32_t count(NodeId v, Label y) const {
-        if (const std::uint32_t *row = dense(v)) return row[1 + y];
+    Count count(NodeId v, Label y) const {
+        if (const Count *row = dense(v)) return row[1 + y];
         return leaf(v).label == y ? leaf(v).n : 0;
     }
 
-    // The loss is -log of the forecast, so the likelihood is its power.
-    Scaled likelihood(NodeId v, Label y, double step) const {
+    Scaled likelihood(NodeId v, Label y, double weight, double step) const {
         count_load(std::min<std::size_t>(2, row_bytes() / 64 + 1) * 64); // cache lines
-        const double forecast =
-            (count(v, y) + prior_->alpha) / (n_samples(v) + prior_->total_alpha);
-        return step == 1 ? Scaled::of(forecast) : Scaled::exp(step * std::log(forecast));
+        return likelihood_of(static_cast<double>(count(v, y)), static_cast<double>(n_samples(v)),
+                             weight, step);
+    }
+
+    Scaled likelihood_after_first(Label, double weight, double step) const {
+        return weight > 1 ? likelihood_of(1, 1, weight - 1, step) : Scaled{1};
     }
 
     bool is_pure(NodeId v, Label y) const { return count(v, y) == n_samples(v); }
 
     bool is_pure(NodeId v) const {
-        const std::uint32_t *row = dense(v);
-        return row == nullptr || *std::max_element(row + 1, row + 1 + n_classes_) == row[0];
+        const Count *row = dense(v);
+        return row == nullptr || *std::max_element(row + 1, row + 1 + n_classes()) == row[0];
     }
 
-    void update(NodeId v, Label y) { add(v, y, 1); }
+    void update(NodeId v, Label y, double weight) { add(v, y, static_cast<Count>(weight)); }
 
     // sum of c_v (n_v(k) + alpha) / (n_v + alpha K) = sum of s_v n_v(k), + alpha sum of s_v.
     // The second sum is the same for all classes: it is the mixture's last entry.
-    std::size_t mixture_size() const { return n_classes_ + 1; }
-    std::size_t forecast_size() const { return n_classes_; }
+    std::size_t mixture_size() const { return n_classes() + 1; }
+    std::size_t forecast_size() const { return n_classes(); }
 
     void add_forecast(NodeId v, double coefficient, std::span<double> mixture) const {
-        const double scale = coefficient / (n_samples(v) + prior_->total_alpha);
-        if (const std::uint32_t *row = dense(v))
-            for (std::size_t k = 0; k < n_classes_; ++k) mixture[k] += scale * row[1 + k];
+        const std::size_t n_classes = mixture.size() - 1;
+        const double n = static_cast<double>(n_samples(v));
+        const double scale = coefficient / (n + prior_->total_alpha);
+        if (const Count *row = dense(v))
+            for (std::size_t k = 0; k < n_classes; ++k) mixture[k] += scale * row[1 + k];
         else
-            mixture[leaf(v).label] += scale * leaf(v).n;
-        mixture[n_classes_] += scale * prior_->alpha;
+            mixture[leaf(v).label] += scale * n;
+        mixture[n_classes] += scale * prior_->alpha;
     }
 
     void add_default(double coefficient, std::span<double> mixture) const {
-        mixture[n_classes_] += coefficient / static_cast<double>(n_classes_);
+        mixture.back() += coefficient / static_cast<double>(n_classes());
     }
 
     std::span<const double> finish(std::span<double> mixture) const {
-        for (std::size_t k = 0; k < n_classes_; ++k) mixture[k] += mixture[n_classes_];
-        return mixture.first(n_classes_);
+        const std::span<double> forecast = mixture.first(n_classes());
+        for (double &probability : forecast) probability += mixture.back();
+        return forecast;
     }
 
-    // Counts y several times at once, to restore a saved node.
-    void add(NodeId v, Label y, std::uint32_t times) {
-        if (!is_leaf(v)) return add_in(inner_.at<std::uint32_t>(v), y, times);
+    // Counts y several times at once.
+    void add(NodeId v, Label y, Count times) {
+        if (!is_leaf(v)) return add_in(inner_.template at<Count>(v), y, times);
         LeafCount &own = leaves_[row_of(v)];
         if (own.n == 0) own.label = y;
         if (own.mixed == kNone && own.label != y) {
             const std::uint32_t row = mixed_.add();
-            copy_counts(v, mixed_.at<std::uint32_t>(row));
+            copy_counts(v, mixed_.template at<Count>(row));
             own.mixed = row;
         }
-        if (own.mixed != kNone) add_in(mixed_.at<std::uint32_t>(own.mixed), y, times);
+        if (own.mixed != kNone) add_in(mixed_.template at<Count>(own.mixed), y, times);
         own.n += times;
+    }
+
+    // Restoring a saved node: n, which was not summed in the order of the classes.
+    void set_n_samples(NodeId v, Count n) {
+        (is_leaf(v) ? leaves_[row_of(v)].n : *inner_.template at<Count>(v)) = n;
+        if (is_leaf(v) && leaf(v).mixed != kNone) *mixed_.template at<Count>(leaf(v).mixed) = n;
     }
 
   private:
     struct LeafCount {
-        std::uint32_t n = 0;
+        Count n = 0;
         Label label = 0;             // the only class, while `mixed` is kNone
         std::uint32_t mixed = kNone; // row of all counts
     };
 
+    // The loss is -log of the forecast, so the likelihood is its power.
+    Scaled likelihood_of(double count, double n, double weight, double step) const {
+        const double a = count + prior_->alpha, b = n + prior_->total_alpha;
+        if (weight != 1) [[unlikely]]
+            return Scaled::exp(step * (log_rising(a, weight) - log_rising(b, weight)));
+        return step == 1 ? Scaled::of(a / b) : Scaled::exp(step * std::log(a / b));
+    }
+
     // A dense row is n followed by the count of each class.
-    std::size_t row_bytes() const { return (1 + n_classes_) * sizeof(std::uint32_t); }
+    std::size_t row_bytes() const { return (1 + capacity_) * sizeof(Count); }
 
     const LeafCount &leaf(NodeId v) const { return leaves_[row_of(v)]; }
 
-    const std::uint32_t *dense(NodeId v) const {
-        if (!is_leaf(v)) return inner_.at<std::uint32_t>(v);
+    const Count *dense(NodeId v) const {
+        if (!is_leaf(v)) return inner_.template at<Count>(v);
         const std::uint32_t mixed = leaf(v).mixed;
-        return mixed == kNone ? nullptr : mixed_.at<std::uint32_t>(mixed);
+        return mixed == kNone ? nullptr : mixed_.template at<Count>(mixed);
     }
 
-    static void add_in(std::uint32_t *row, Label y, std::uint32_t times) {
+    static void add_in(Count *row, Label y, Count times) {
         row[0] += times;
         row[1 + y] += times;
     }
 
-    void copy_counts(NodeId from, std::uint32_t *row) const {
-        if (const std::uint32_t *counts = dense(from)) {
-            std::copy_n(counts, 1 + n_classes_, row);
+    void copy_counts(NodeId from, Count *row) const {
+        if (const Count *counts = dense(from)) {
+            std::copy_n(counts, 1 + capacity_, row);
         } else {
-            std::fill_n(row, 1 + n_classes_, 0U);
+            std::fill_n(row, 1 + capacity_, Count{0});
             add_in(row, leaf(from).label, leaf(from).n);
         }
     }
 
-    std::shared_ptr<Prior> prior_;
-    std::size_t n_classes_;
+    std::shared_ptr<ClassPrior> prior_;
+    std::size_t capacity_;
     Rows inner_;
     Pool<LeafCount> leaves_;
     Rows mixed_;
@@ -194,6 +229,8 @@ class RunningMean {
   public:
     using Label = double;
     static constexpr const char *kAccepted = "y must be finite and lie within ±1e75";
+    static constexpr double kMost = kMostSamples<double>;
+    static constexpr bool kWholeWeights = false;
 
     RunningMean() {
         inner_.make_room(1);
@@ -216,22 +253,30 @@ class RunningMean {
     // Far beyond this, sums of squares would overflow.
     bool accepts(Label y) const { return std::abs(y) <= 1e75; }
 
-    std::uint32_t n_samples(NodeId v) const { return mean_of(v).n; }
+    double n_samples(NodeId v) const { return mean_of(v).n; }
     double mean(NodeId v) const { return mean_of(v).mean; }
 
-    Scaled likelihood(NodeId v, Label y, double step) const {
-        return Scaled::exp(-step * ((mean(v) - y) * (mean(v) - y)));
+    // A run of equal labels draws the mean n / (n + i) of the way nearer each time.
+    Scaled likelihood(NodeId v, Label y, double weight, double step) const {
+        const double n = n_samples(v), loss = (mean(v) - y) * (mean(v) - y);
+        if (weight == 1) [[likely]]
+            return Scaled::exp(-step * loss);
+        const double times = n > 0 ? n * n * inverse_squares(n, weight) : std::min(weight, 1.0);
+        return Scaled::exp(-step * (times * loss));
     }
 
+    Scaled likelihood_after_first(Label, double, double) const { return {1}; } // the mean is y
+
     // Exact, because the mean of equal labels is that label to the last bit.
-    bool is_pure(NodeId v) const { return mean_of(v).constant != 0; }
+    bool is_pure(NodeId v) const { return mean_of(v).constant; }
     bool is_pure(NodeId v, Label y) const { return is_pure(v) && mean(v) == y; }
 
-    void update(NodeId v, Label y) {
+    void update(NodeId v, Label y, double weight) {
         Mean &own = mean_of(v);
-        own.constant = own.n == 0 || is_pure(v, y) ? 1 : 0;
-        ++own.n;
-        own.mean = own.n == 1 ? y : own.mean + (y - own.mean) / own.n;
+        const bool first = own.n == 0;
+        own.constant = first || is_pure(v, y);
+        own.n += weight;
+        own.mean = first ? y : own.mean + weight * (y - own.mean) / own.n;
     }
 
     std::size_t mixture_size() const { return 1; }
@@ -246,15 +291,13 @@ class RunningMean {
     std::span<const double> finish(std::span<double> mixture) const { return mixture; }
 
     // Restoring a saved node.
-    void set(NodeId v, double mean, std::uint32_t n, bool constant) {
-        mean_of(v) = {mean, n, constant ? 1U : 0U};
-    }
+    void set(NodeId v, double mean, double n, bool constant) { mean_of(v) = {mean, n, constant}; }
 
   private:
     struct Mean {
         double mean = 0;
-        std::uint32_t n = 0;
-        std::uint32_t constant = 1; // all labels so far are equal
+        double n = 0;
+        bool constant = true; // all labels so far are equal
     };
 
     const Mean &mean_of(NodeId v) const { return (is_leaf(v) ? leaves_ : inner_)[row_of(v)]; }
@@ -263,6 +306,7 @@ class RunningMean {
     Pool<Mean> inner_, leaves_;
 };
 
-static_assert(LabelModel<ClassCounts> && LabelModel<RunningMean>);
+static_assert(LabelModel<ClassCounts<std::uint32_t>> && LabelModel<ClassCounts<double>> &&
+              LabelModel<RunningMean>);
 
 } // namespace amforest

@@ -39,8 +39,6 @@ struct alignas(64) InnerNode {
     Scaled odds = {1, 0};      // w_v / (w-bar_v0 w-bar_v1)
     double share = 0;          // 1/2 w_v / w-bar_v, kept so that predicting need not divide
     std::uint32_t box = kNone; // row of the range's corners, unless the children are leaves
-
-    std::size_t side_of(const float *x) const { return x[feature] <= threshold ? 0 : 1; }
 };
 
 class NodeArena {
@@ -101,6 +99,11 @@ class NodeArena {
         count_load(bytes_of(first) + bytes_of(second));
         return second.lower == nullptr ? kernels::chosen.extension(x, first, width_)
                                        : kernels::chosen.extension_of_two(x, first, second, width_);
+    }
+
+    bool holds(NodeId v, const float *x) const {
+        const auto [first, second] = boxes_of(v);
+        return amforest::holds(x, first, second.lower == nullptr ? first : second, width_);
     }
 
     // R_v becomes the smallest box that holds R_v and x. Where two leaves make up R_v, theirs do.

@@ -31,13 +31,14 @@ class Partition {
         return arena_.root();
     }
 
-    bool go_down(NodeId &v, const float *x) {
+    // `side_of(node, x)` is the side of the node's split on which x lies.
+    template <class SideOf> bool go_down(NodeId &v, const float *x, const SideOf &side_of) {
         if (v == kNone) return false;
         count_visit();
         if (is_leaf(v)) return false;
         count_load(sizeof(InnerNode));
         const InnerNode &node = arena_.inner(v);
-        const std::size_t side = node.side_of(x);
+        const std::size_t side = side_of(node, x);
         path_.push_back({v, side});
         v = node.child[side];
         arena_.prefetch_header(v);
@@ -49,22 +50,23 @@ class Partition {
     }
 
     // Then the partition is extended by x, and the path leads to the leaf of x. Ranges are nested:
-    // if x lies outside one, then also outside of those below it. So they are looked at from the
-    // leaf upward, until one holds x, and above that nothing happens. A node for which
-    // `stays_whole(v)` holds is not split.
+    // if one holds x, then also those above it. So they are looked at from the leaf upward, until
+    // one holds x, and above that nothing happens. A node for which `stays_whole(v)` holds is not
+    // split.
     template <class StaysWhole>
     void extend(const float *x, Rng &rng, const StaysWhole &stays_whole) {
         if (arena_.root() == kNone) return hang(arena_.add_leaf(x));
         extensions_.clear(); // of the nodes on the path that do not hold x, the leaf first
         for (std::size_t i = path_.size(); i-- > 0;) {
-            const float extension = arena_.extension(child(path_[i]), x);
-            if (extension == 0) break;
+            const NodeId v = child(path_[i]);
+            const float extension = arena_.extension(v, x);
+            if (extension == 0 && (!has_gaps_ || arena_.holds(v, x))) break;
             extensions_.push_back(extension);
         }
         for (std::size_t i = path_.size() - extensions_.size(); i < path_.size(); ++i) {
             const NodeId v = child(path_[i]);
-            if (!stays_whole(v)) {
-                const double extension = static_cast<double>(extensions_[path_.size() - 1 - i]);
+            const double extension = static_cast<double>(extensions_[path_.size() - 1 - i]);
+            if (extension > 0 && !stays_whole(v)) {
                 const double birth_time = arena_.inner(path_[i].inner).split_time;
                 const double end = end_time(v);
                 const double time = birth_time + rng.exponential_below(end - birth_time, extension);
@@ -76,6 +78,10 @@ class Partition {
             arena_.widen(v, x);
         }
     }
+
+    // Whether values may be missing in what was learnt.
+    bool has_gaps() const { return has_gaps_; }
+    void expect_gaps() { has_gaps_ = true; }
 
     std::vector<Step> &path() { return path_; }
 
@@ -139,6 +145,7 @@ class Partition {
     NodeArena arena_;
     std::vector<Step> path_;
     std::vector<float> extensions_;
+    bool has_gaps_ = false;
     std::vector<float> lower_, upper_, delta_; // of the node that is being split
 };
 

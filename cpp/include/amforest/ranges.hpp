@@ -3,10 +3,14 @@
 // Rows of features are padded with zeros to a multiple of four floats, and sums over features run
 // in eight lanes that are then added as a fixed tree: the result does not depend on the width of
 // the machine's vectors.
+//
+// NaN is a value that is missing: in a row it contributes no extension and widens nothing, in a
+// range it says that no value was seen yet, and the first one is not an extension either.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <string_view>
@@ -28,7 +32,21 @@ struct Box {
 
 // Delta_j = (x_j - b_j)_+ + (a_j - x_j)_+, of which one term at the most is not zero.
 inline float extension_of(float x, float lower, float upper) {
-    return std::max(std::max(x - upper, lower - x), 0.0F);
+    return std::max(0.0F, std::max(x - upper, lower - x)); // in this order 0 for NaN
+}
+
+// The least and the largest of two values, either of which may be missing.
+inline float least(float a, float b) { return b < a || std::isnan(a) ? b : a; }
+inline float largest(float a, float b) { return b > a || std::isnan(a) ? b : a; }
+
+// Whether the smallest box that holds two others holds x: its extension may be 0 without that,
+// where values were missing.
+inline bool holds(const float *x, Box a, Box b, std::size_t width) {
+    for (std::size_t j = 0; j < width; ++j)
+        if (!std::isnan(x[j]) &&
+            !(least(a.lower[j], b.lower[j]) <= x[j] && x[j] <= largest(a.upper[j], b.upper[j])))
+            return false;
+    return true;
 }
 
 // The loops, in plain code and once more by hand for AVX2; the tests compare the two.
@@ -58,16 +76,15 @@ inline float extension(const float *x, Box box, std::size_t width) {
 
 inline float extension_of_two(const float *x, Box a, Box b, std::size_t width) {
     return sum_in_lanes(width, [=](std::size_t j) {
-        return extension_of(x[j], std::min(a.lower[j], b.lower[j]),
-                            std::max(a.upper[j], b.upper[j]));
+        return extension_of(x[j], least(a.lower[j], b.lower[j]), largest(a.upper[j], b.upper[j]));
     });
 }
 
 [[gnu::always_inline]] inline void widen(const float *x, float *lower, float *upper,
                                          std::size_t width) {
     for (std::size_t j = 0; j < width; ++j) {
-        lower[j] = std::min(lower[j], x[j]);
-        upper[j] = std::max(upper[j], x[j]);
+        lower[j] = least(lower[j], x[j]);
+        upper[j] = largest(upper[j], x[j]);
     }
 }
 
@@ -80,6 +97,20 @@ namespace avx2 {
 
 [[gnu::target("avx2")]] inline __m256 load8(const float *from) { return _mm256_loadu_ps(from); }
 [[gnu::target("avx2")]] inline __m128 load4(const float *from) { return _mm_loadu_ps(from); }
+
+// min and max return the second operand if either is NaN: right unless it is the second.
+[[gnu::target("avx2")]] inline __m256 least8(__m256 a, __m256 b) {
+    return _mm256_blendv_ps(_mm256_min_ps(a, b), a, _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+}
+[[gnu::target("avx2")]] inline __m256 largest8(__m256 a, __m256 b) {
+    return _mm256_blendv_ps(_mm256_max_ps(a, b), a, _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+}
+[[gnu::target("avx2")]] inline __m128 least4(__m128 a, __m128 b) {
+    return _mm_blendv_ps(_mm_min_ps(a, b), a, _mm_cmp_ps(b, b, _CMP_UNORD_Q));
+}
+[[gnu::target("avx2")]] inline __m128 largest4(__m128 a, __m128 b) {
+    return _mm_blendv_ps(_mm_max_ps(a, b), a, _mm_cmp_ps(b, b, _CMP_UNORD_Q));
+}
 
 [[gnu::target("avx2")]] inline __m256 extension8(__m256 x, __m256 lower, __m256 upper) {
     return _mm256_max_ps(_mm256_max_ps(_mm256_sub_ps(x, upper), _mm256_sub_ps(lower, x)),
@@ -112,13 +143,12 @@ namespace avx2 {
     __m256 sum = _mm256_setzero_ps();
     std::size_t j = 0;
     for (; j + kLanes <= width; j += kLanes)
-        sum = _mm256_add_ps(sum, extension8(load8(x + j),
-                                            _mm256_min_ps(load8(a.lower + j), load8(b.lower + j)),
-                                            _mm256_max_ps(load8(a.upper + j), load8(b.upper + j))));
+        sum = _mm256_add_ps(sum,
+                            extension8(load8(x + j), least8(load8(a.lower + j), load8(b.lower + j)),
+                                       largest8(load8(a.upper + j), load8(b.upper + j))));
     if (j == width) return sum_lanes(sum, _mm_setzero_ps());
-    return sum_lanes(sum,
-                     extension4(load4(x + j), _mm_min_ps(load4(a.lower + j), load4(b.lower + j)),
-                                _mm_max_ps(load4(a.upper + j), load4(b.upper + j))));
+    return sum_lanes(sum, extension4(load4(x + j), least4(load4(a.lower + j), load4(b.lower + j)),
+                                     largest4(load4(a.upper + j), load4(b.upper + j))));
 }
 
 // The compiler does as well by itself.

@@ -25,6 +25,13 @@ struct Options {
     bool predict_extends = false; // extend the partition by x before predicting x
 };
 
+// A row to be learnt.
+template <class Label> struct Row {
+    const float *x;
+    Label y;
+    double weight; // 0: the row is not learnt
+};
+
 // Aligned so that threads that work on different trees share no cache line.
 template <LabelModel Labels> class alignas(128) Tree {
   public:
@@ -40,7 +47,10 @@ template <LabelModel Labels> class alignas(128) Tree {
     const Rng::State &rng_state() const { return rng_.state(); }
     const Options &options() const { return options_; }
     bool empty() const { return arena().root() == kNone; }
-    std::size_t n_samples() const { return empty() ? 0 : labels_.n_samples(arena().root()); }
+    // The sum of the weights.
+    double n_samples() const {
+        return empty() ? 0 : static_cast<double>(labels_.n_samples(arena().root()));
+    }
     std::size_t bytes() const { return arena().bytes() + labels_.bytes(); }
 
     // Room for `count` samples: learning them cannot fail any more.
@@ -62,13 +72,14 @@ template <LabelModel Labels> class alignas(128) Tree {
     NodeId start() { return partition_.start(); }
 
     bool go_down(NodeId &v, const float *x) {
-        const bool goes_on = partition_.go_down(v, x);
+        const bool goes_on = partition_.go_down(
+            v, x, [this](const InnerNode &node, const float *row) { return side_of(node, row); });
         if (goes_on) labels_.prefetch(v);
         return goes_on;
     }
 
     // New nodes get their weights and labels.
-    void turn(const float *x, Label y) {
+    void turn(const float *x, Label y, double weight) {
         partition_.extend(x, rng_, [&](NodeId v) {
             // What was split has labels of two kinds already.
             return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
@@ -78,55 +89,59 @@ template <LabelModel Labels> class alignas(128) Tree {
         const NodeId leaf = arena().inner(above.inner).child[above.side];
         const bool is_new = row_of(leaf) == labels_.n_leaves();
         if (is_new) labels_.add_leaf();
-        const bool charged = labels_.n_samples(leaf) > 0 || options_.charge_first;
-        gain_ = charged ? labels_.likelihood(leaf, y, options_.step) : Scaled{1};
-        labels_.update(leaf, y);
-        if (is_new && above.inner != kStem) begin_node(y);
+        gain_ = options_.charge_first || labels_.n_samples(leaf) > 0
+                    ? labels_.likelihood(leaf, y, weight, options_.step)
+                    : labels_.likelihood_after_first(y, weight, options_.step);
+        labels_.update(leaf, y, weight);
+        if (is_new && above.inner != kStem) begin_node(y, weight);
     }
 
     // w_v, w-bar_v; then the label is counted.
-    bool go_up(Label y) {
+    bool go_up(Label y, double weight) {
         const NodeId v = way_up_.back().inner;
         way_up_.pop_back();
         if (v == kStem) return false;
         if (options_.use_aggregation)
-            gain_ = weigh(arena().inner(v), labels_.likelihood(v, y, options_.step), gain_);
-        labels_.update(v, y);
+            gain_ = weigh(arena().inner(v), labels_.likelihood(v, y, weight, options_.step), gain_);
+        labels_.update(v, y, weight);
         return true;
     }
 
     // Many rows, in their order. A row's way up shares nothing with the next row's way down but
-    // the links, so the two go side by side: one waits for memory, the other for
-    // divisions.
-    template <class RowOf> void learn(const RowOf &row_of, std::span<const Label> y) {
-        for (std::size_t i = 0; i < y.size(); ++i) {
+    // the links (and counts, where values are missing), so the two go side by side: one waits for
+    // memory, the other for divisions. `row_of(i)` gives x, y and the weight.
+    template <class RowOf> void learn(const RowOf &row_of, std::size_t n_rows) {
+        Row<Label> last{};
+        for (std::size_t i = 0; i < n_rows; ++i) {
             if (i % kAhead == 0 && arena().n_inner() > kBeyondCache)
-                look_ahead(row_of, i, std::min(i + kAhead, y.size()));
-            const float *x = row_of(i);
+                look_ahead(row_of, i, std::min(i + kAhead, n_rows));
+            const Row<Label> row = row_of(i);
+            if (row.weight == 0) continue;
+            if (partition_.has_gaps()) finish_way_up(last);
             NodeId v = start();
-            for (bool down = true, up = i > 0; down || up;) {
-                if (down) down = go_down(v, x);
-                if (up) up = go_up(y[i - 1]);
+            for (bool down = true, up = !way_up_.empty(); down || up;) {
+                if (down) down = go_down(v, row.x);
+                if (up) up = go_up(last.y, last.weight);
             }
-            turn(x, y[i]);
+            turn(row.x, row.y, row.weight);
+            last = row;
         }
-        while (go_up(y.back())) {
-        }
+        finish_way_up(last);
     }
 
     // The nodes of a large tree are far away: some rows go down together just to fetch theirs.
     template <class RowOf>
     void look_ahead(const RowOf &row_of, std::size_t first, std::size_t last) const {
-        struct Row {
+        struct Walker {
             const float *x;
             NodeId v;
         };
-        std::array<Row, kAhead> rows;
-        for (std::size_t i = first; i < last; ++i) rows[i - first] = {row_of(i), arena().root()};
-        in_turn(std::span(rows).first(last - first), [this](Row &row) {
+        std::array<Walker, kAhead> rows;
+        for (std::size_t i = first; i < last; ++i) rows[i - first] = {row_of(i).x, arena().root()};
+        in_turn(std::span(rows).first(last - first), [this](Walker &row) {
             const NodeId v = row.v;
             const InnerNode &node = arena().inner(v);
-            row.v = node.child[node.side_of(row.x)];
+            row.v = node.child[side_of(node, row.x)];
             arena().prefetch_header(row.v);
             labels_.prefetch(row.v);
             if (!is_leaf(row.v)) return true;
@@ -158,7 +173,7 @@ template <LabelModel Labels> class alignas(128) Tree {
             return false;
         }
         const InnerNode &node = arena().inner(walk.v);
-        const NodeId child = node.child[node.side_of(walk.x)];
+        const NodeId child = node.child[side_of(node, walk.x)];
         arena().prefetch_header(child);
         labels_.prefetch(child);
         if (node.share > 0) labels_.add_forecast(walk.v, walk.reach * node.share, walk.mixture);
@@ -174,7 +189,7 @@ template <LabelModel Labels> class alignas(128) Tree {
             const InnerNode &node = arena().inner(v);
             reach *= 1.0 - node.share;
             depth += reach;
-            v = node.child[node.side_of(x)];
+            v = node.child[side_of(node, x)];
         }
         return depth;
     }
@@ -183,15 +198,30 @@ template <LabelModel Labels> class alignas(128) Tree {
         NodeId v = arena().root();
         while (!is_leaf(v)) {
             const InnerNode &node = arena().inner(v);
-            v = node.child[node.side_of(x)];
+            v = node.child[side_of(node, x)];
         }
         return v;
     }
 
+    // x_j <= s_v goes to child 0. Where x_j is missing, x goes where most samples went.
+    std::size_t side_of(const InnerNode &node, const float *x) const {
+        const float value = x[node.feature];
+        if (std::isnan(value)) [[unlikely]]
+            return labels_.n_samples(node.child[1]) > labels_.n_samples(node.child[0]) ? 1 : 0;
+        return value <= node.threshold ? 0 : 1;
+    }
+
+    // Before rows with missing values are learnt.
+    void expect_gaps() { partition_.expect_gaps(); }
+
   private:
+    void finish_way_up(const Row<Label> &row) {
+        for (bool up = !way_up_.empty(); up;) up = go_up(row.y, row.weight);
+    }
+
     // The new inner node at the end of the path has what the node it moved down had; then it
     // learns.
-    void begin_node(Label y) {
+    void begin_node(Label y, double weight) {
         const auto [v, side] = way_up_.back();
         way_up_.pop_back();
         InnerNode &node = arena().inner(v);
@@ -199,9 +229,10 @@ template <LabelModel Labels> class alignas(128) Tree {
         labels_.add_inner(moved);
         if (options_.use_aggregation) {
             node.odds = is_leaf(moved) ? kOddsAboveLeaf : odds_above(arena().inner(moved));
-            gain_ = weigh(node, labels_.likelihood(v, y, options_.step), gain_, kBeforeSplit);
+            gain_ =
+                weigh(node, labels_.likelihood(v, y, weight, options_.step), gain_, kBeforeSplit);
         }
-        labels_.update(v, y);
+        labels_.update(v, y, weight);
     }
 
     void finish(const Walk &walk) const {
@@ -238,7 +269,7 @@ template <LabelModel Labels> class alignas(128) Tree {
             reach *= 1.0 - share;
             const InnerNode &node = arena().inner(v);
             birth_time = node.split_time;
-            v = node.child[node.side_of(x)];
+            v = node.child[side_of(node, x)];
         }
         add(stays, above, mixture);
     }

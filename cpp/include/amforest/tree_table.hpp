@@ -2,9 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "amforest/aggregation.hpp"
@@ -16,45 +17,65 @@ inline void require(bool holds, const char *message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
+inline void require_samples(double n, double most) {
+    require(n > 0 && n <= most, "n_samples must be positive, and not too large");
+}
+
 // The columns that a label model adds to the table.
 template <class Labels> struct LabelColumns;
 
-template <> struct LabelColumns<ClassCounts> {
-    std::vector<std::int64_t> counts; // rows x classes
+template <class Count> struct LabelColumns<ClassCounts<Count>> {
+    using Number = std::conditional_t<std::is_integral_v<Count>, std::int64_t, double>;
 
-    void append(const ClassCounts &labels, NodeId v) {
+    std::vector<Number> n_samples, counts; // counts: rows x classes
+    std::size_t n_classes = 0;
+
+    void append(const ClassCounts<Count> &labels, NodeId v) {
+        n_classes = labels.n_classes();
+        n_samples.push_back(labels.n_samples(v));
         for (std::uint32_t y = 0; y < labels.n_classes(); ++y) counts.push_back(labels.count(v, y));
     }
 
-    bool has_rows(const ClassCounts &labels, std::size_t n_rows) const {
-        return counts.size() == n_rows * labels.n_classes();
+    bool has_rows(const ClassCounts<Count> &labels, std::size_t n_rows) const {
+        return n_samples.size() == n_rows && counts.size() == n_rows * labels.n_classes();
     }
 
-    void restore(ClassCounts &labels, NodeId v, std::size_t row, std::int64_t n) const {
+    void restore(ClassCounts<Count> &labels, NodeId v, std::size_t row) const {
+        const Number n = n_samples[row];
+        require_samples(static_cast<double>(n), labels.kMost);
+        Number sum = 0;
         for (std::uint32_t y = 0; y < labels.n_classes(); ++y) {
-            const std::int64_t count = counts[row * labels.n_classes() + y];
+            const Number count = counts[row * labels.n_classes() + y];
             require(count >= 0 && count <= n, "counts must lie between 0 and n_samples");
-            if (count > 0) labels.add(v, y, static_cast<std::uint32_t>(count));
+            if (count > 0) labels.add(v, y, static_cast<Count>(count));
+            sum += count;
         }
-        require(labels.n_samples(v) == n, "counts must add up to n_samples");
+        // Real numbers were added in another order.
+        const double rounding = std::is_integral_v<Count> ? 0 : 1e-6 * static_cast<double>(n);
+        require(std::abs(static_cast<double>(sum - n)) <= rounding,
+                "counts must add up to n_samples");
+        labels.set_n_samples(v, static_cast<Count>(n));
     }
 };
 
 template <> struct LabelColumns<RunningMean> {
-    std::vector<double> mean;
+    std::vector<double> n_samples, mean;
     std::vector<bool> constant; // all labels are equal
 
     void append(const RunningMean &labels, NodeId v) {
+        n_samples.push_back(labels.n_samples(v));
         mean.push_back(labels.mean(v));
         constant.push_back(labels.is_pure(v));
     }
 
     bool has_rows(const RunningMean &, std::size_t n_rows) const {
-        return mean.size() == n_rows && constant.size() == n_rows;
+        return n_samples.size() == n_rows && mean.size() == n_rows && constant.size() == n_rows;
     }
 
-    void restore(RunningMean &labels, NodeId v, std::size_t row, std::int64_t n) const {
-        labels.set(v, mean[row], static_cast<std::uint32_t>(n), constant[row]);
+    void restore(RunningMean &labels, NodeId v, std::size_t row) const {
+        require_samples(n_samples[row], labels.kMost);
+        require(labels.accepts(mean[row]), "mean must be finite and lie within ±1e75");
+        labels.set(v, mean[row], n_samples[row], constant[row]);
     }
 };
 
@@ -63,7 +84,6 @@ template <LabelModel Labels> struct TreeTable {
     std::vector<std::int64_t> parent, left, right, depth, feature;
     std::vector<float> threshold;
     std::vector<double> birth_time;
-    std::vector<std::int64_t> n_samples;
     LabelColumns<Labels> labels;
     std::vector<float> lower, upper;             // rows x features
     std::vector<double> share, odds, odds_scale; // 1, 1 and 0 in leaves
@@ -123,7 +143,6 @@ TreeTable<Labels> to_table(const Tree<Labels> &tree, std::size_t n_features) {
         table.feature.push_back(is_leaf(v) ? -1 : std::int64_t{arena.inner(v).feature});
         table.threshold.push_back(is_leaf(v) ? -1.0F : arena.inner(v).threshold);
         table.birth_time.push_back(above.split_time);
-        table.n_samples.push_back(tree.labels().n_samples(v));
         table.labels.append(tree.labels(), v);
         arena.copy_range(v, lower.data(), upper.data());
         table.lower.insert(table.lower.end(), lower.begin(), lower.begin() + end);
@@ -140,9 +159,8 @@ TreeTable<Labels> to_table(const Tree<Labels> &tree, std::size_t n_features) {
 template <LabelModel Labels>
 void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Labels> &tree) {
     const std::size_t n_rows = table.n_rows();
-    for (const std::size_t size :
-         {table.threshold.size(), table.birth_time.size(), table.n_samples.size(),
-          table.odds.size(), table.odds_scale.size()})
+    for (const std::size_t size : {table.threshold.size(), table.birth_time.size(),
+                                   table.odds.size(), table.odds_scale.size()})
         require(size == n_rows, "columns must have equal lengths");
     require(table.lower.size() == n_rows * n_features && table.upper.size() == n_rows * n_features,
             "lower and upper must have one entry per node and feature");
@@ -160,6 +178,8 @@ void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Lab
         std::copy_n(&table.lower[row * n_features], n_features, lower.begin());
         std::copy_n(&table.upper[row * n_features], n_features, upper.begin());
         NodeId v;
+        if (std::ranges::any_of(lower, [](float value) { return std::isnan(value); }))
+            tree.expect_gaps();
         if (table.feature[row] < 0) {
             v = arena.add_leaf(lower.data());
             if (lower != upper) arena.widen(v, upper.data());
@@ -168,6 +188,9 @@ void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Lab
             require(table.feature[row] < static_cast<std::int64_t>(n_features),
                     "feature must be below the number of features");
             require(row + 2 < n_rows, "rows are missing: the tree is not complete");
+            require(Scaled::is_plain(table.odds[row]) && std::isfinite(table.odds_scale[row]) &&
+                        std::nearbyint(table.odds_scale[row]) == table.odds_scale[row],
+                    "odds must lie in [2**-128, 2**128), and odds_scale must be whole numbers");
             v = arena.add_inner({.feature = static_cast<std::uint32_t>(table.feature[row]),
                                  .threshold = table.threshold[row],
                                  .odds = {table.odds[row], table.odds_scale[row]}});
@@ -177,10 +200,7 @@ void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Lab
             open.push_back({v, 1});
             open.push_back({v, 0});
         }
-        require(table.n_samples[row] > 0 &&
-                    table.n_samples[row] <= std::numeric_limits<std::int32_t>::max(),
-                "n_samples must be positive");
-        table.labels.restore(tree.labels(), v, row, table.n_samples[row]);
+        table.labels.restore(tree.labels(), v, row);
         InnerNode &parent = arena.inner(above.inner);
         parent.child[above.side] = v;
         parent.split_time = table.birth_time[row];
