@@ -60,6 +60,12 @@ def reference_table(tree: reference.Tree, dtype: np.dtype[Any]) -> np.ndarray[An
     return table
 
 
+def assert_equal_tables(table: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
+    """Field by field, because NaN is not equal to itself in whole rows."""
+    for name in table.dtype.names or ():
+        np.testing.assert_array_equal(table[name], expected[name], err_msg=name)
+
+
 def tables(model: AMFClassifier | AMFRegressor) -> list[bytes]:
     """All bits of all trees."""
     return [model.tree_table(i).tobytes() for i in range(model.n_estimators)]

@@ -4,6 +4,7 @@ import copy
 import pickle
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from amforest import AMFClassifier, AMFRegressor
-from helpers import tables
+from helpers import SWITCHES, tables
 
 PAPER = {"charge_first": True, "predict_extends": True}
 
@@ -24,8 +25,11 @@ def order_matters(estimator):
     return {f"check_sample_weight_equivalence_on_{kind}_data": "order matters" for kind in kinds}
 
 
+MODES = [dict(zip(SWITCHES, mode, strict=True)) for mode in product([False, True], repeat=4)]
+
+
 @parametrize_with_checks(
-    [AMFClassifier(), AMFClassifier(**PAPER), AMFRegressor()],
+    [cls(**mode) for cls in (AMFClassifier, AMFRegressor) for mode in MODES],
     expected_failed_checks=order_matters,
 )
 def test_scikit_learn_checks_pass(estimator, check):

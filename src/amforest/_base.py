@@ -18,9 +18,9 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from amforest._core import (
     ClassifierForest,
@@ -161,7 +161,8 @@ class Forest(BaseEstimator):
     def _learn(self, X: ArrayLike, y: ArrayLike, **how: Any) -> Self:
         if all(value is None for value in how.values()) and self._learn_plain(X, y):
             return self
-        for rows, labels, weights in self._batches(X, y, **how):
+        for new, rows, labels, weights in self._batches(X, y, **how):
+            self._know(new)
             self._core.learn(rows, labels, self._n_threads(), weights)
         return self
 
@@ -185,10 +186,22 @@ class Forest(BaseEstimator):
 
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike, **how: Any) -> list[Floats]:
         """Return the forecasts batch by batch: later ones may know more classes."""
-        return [
-            self._core.predict_then_learn(rows, labels, self._n_threads(), weights)
-            for rows, labels, weights in self._batches(X, y, **how)
-        ]
+        forecasts = []
+        for new, rows, labels, weights in self._batches(X, y, **how):
+            if new:  # the row that brings a class is forecast without it
+                forecasts.append(self._core.predict(rows[:1], 1))
+                self._know(new)
+                self._core.learn(rows[:1], labels[:1], 1, None if weights is None else weights[:1])
+            rest = slice(len(new), None)
+            forecasts.append(
+                self._core.predict_then_learn(
+                    rows[rest],
+                    labels[rest],
+                    self._n_threads(),
+                    None if weights is None else weights[rest],
+                )
+            )
+        return forecasts
 
     def _batches(
         self,
@@ -198,11 +211,11 @@ class Forest(BaseEstimator):
         afresh: bool | None = None,
         classes: Any = None,
         sample_weight: ArrayLike | None = None,
-    ) -> Iterator[tuple[Features, NDArray[Any], Floats | None]]:
+    ) -> Iterator[tuple[list[Any], Features, NDArray[Any], Floats | None]]:
         """Check and convert X and y; the first time make the core. On error change nothing.
 
-        Yields the rows in batches that end where a label appears for the first time, and the core
-        knows that label from then on.
+        Yields the rows in batches. Each but the first begins where a label appears for the first
+        time, and brings that label in a list.
         """
         first = bool(afresh) or not self._has_learnt()
         with self._unchanged_on_error():
@@ -210,10 +223,10 @@ class Forest(BaseEstimator):
                 self._validate_params()
             self._n_threads()
             rows, labels = self._checked(X, y, reset=first)
-            weights = None if sample_weight is None else _check_weights(sample_weight, rows)
+            weights = None if sample_weight is None else _check_weights(sample_weight, len(rows))
             learnt = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
             if first and not len(learnt):
-                raise ValueError("sample_weight is 0 for all rows: nothing is left to learn")
+                raise ValueError("sample_weight is zero for all rows: nothing is left to learn")
             if first:
                 self._begin(labels if afresh else labels[learnt[:1]], classes)
                 classes = None
@@ -229,13 +242,13 @@ class Forest(BaseEstimator):
                 seeds = tree_seeds(self.random_state, self.n_estimators)
                 self._core = self._new_core(rows.shape[1], options, seeds)
             self._expect_weights(len(rows) if weights is None else weights)
-        ends = [*encoded.new, len(rows)]
-        for k, (start, end) in enumerate(pairwise([0, *ends])):
-            if k > 0:
-                self._know(encoded.new[start])
+        starts = [0, *encoded.new, len(rows)]
+        for k, (start, end) in enumerate(pairwise(starts)):
             if end > start:
                 part = slice(start, end)
-                yield rows[part], encoded.labels[part], None if weights is None else weights[part]
+                new = [encoded.new[start]] if k > 0 else []
+                weights_part = None if weights is None else weights[part]
+                yield new, rows[part], encoded.labels[part], weights_part
 
     def _checked(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Features, NDArray[Any]]:
         y = self._as_labels(y)
@@ -244,8 +257,8 @@ class Forest(BaseEstimator):
         _check_size(rows)
         return rows, labels
 
-    def _know(self, label: Any) -> None:
-        raise NotImplementedError
+    def _know(self, labels: list[Any]) -> None:
+        """Let the core know labels that are new."""
 
     def _expect_weights(self, weights: int | Floats) -> None:
         """Make sure that the core can count such weights (a number: as many ones)."""
@@ -405,11 +418,15 @@ def _is_plain(array: Any, ndim: int) -> TypeGuard[NDArray[Any]]:
     return type(array) is np.ndarray and array.ndim == ndim and array.dtype.kind in "fiu"
 
 
-def _check_weights(sample_weight: ArrayLike, rows: Features) -> Floats:
+def _check_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:
     with naming("sample_weight"):
-        weights: Floats = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        weights: Floats = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
         )
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {weights.shape}; X has {n_rows} rows")
+    if weights.min() < 0:
+        raise ValueError(f"sample_weight holds {weights.min()}; weights must not be negative")
     return weights
 
 

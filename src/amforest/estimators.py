@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import check_array
+from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval
 
 from amforest._base import Encoded, Floats, Forest, Seeds, naming
@@ -165,7 +165,10 @@ class AMFClassifier(ClassifierMixin, Forest):
             Row i is what `predict_proba` gave after rows 0 to i - 1 were learnt, with 0 for classes
             that were not known yet.
         """
+        nothing_known = not self._has_learnt() and classes is None and self.classes is None
         parts = self._predict_then_learn(X, y, classes=classes, sample_weight=sample_weight)
+        if nothing_known:
+            parts[0][0] = 0
         n_classes = len(self.classes_)
         return self._in_order(
             np.concatenate([np.pad(p, ((0, 0), (0, n_classes - p.shape[1]))) for p in parts])
@@ -314,16 +317,17 @@ class AMFClassifier(ClassifierMixin, Forest):
         except TypeError as error:
             raise TypeError(f"y is {label!r}, which cannot be a label: {error}") from error
 
-    def _know(self, label: Any) -> None:
-        """Add a class; the core makes room for twice as many."""
-        n_classes = len(self.classes_) + 1
+    def _know(self, labels: list[Any]) -> None:
+        """Add classes; the core makes room for twice as many."""
+        if not labels:
+            return
+        n_classes = len(self.classes_) + len(labels)
         if n_classes > self._core.capacity:
             capacity = min(2 * n_classes, MOST_CLASSES)
             self._core = self._core_from(self._core.state() | {"capacity": capacity})
         self._core.set_classes(n_classes, self._dirichlet(n_classes))
-        self._index_of[label] = n_classes - 1
-        known = np.append(self.classes_, label)  # dtypes may change
-        self.classes_ = np.sort(known)
+        self._index_of |= {label: len(self.classes_) + k for k, label in enumerate(labels)}
+        self.classes_ = np.sort(np.append(self.classes_, labels))  # its dtype may change
         self._columns = np.array([self._index_of[label] for label in self.classes_.tolist()])
 
     def _in_order(self, by_index: NDArray[Any]) -> NDArray[Any]:
@@ -525,6 +529,13 @@ class AMFRegressor(RegressorMixin, Forest):
         ndarray of shape (n_samples, n_estimators)
         """
         return self._grown().predict_by_tree(self._rows(X), self._n_threads())[:, :, 0]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        # A leaf that is charged for having forecast 0 starts with weight exp(-step y²): with labels
+        # that are not small against 1 / sqrt(step) the forest prefers few leaves.
+        tags.regressor_tags.poor_score = bool(self.charge_first)
+        return tags
 
     def _as_labels(self, y: ArrayLike) -> ArrayLike:
         if y is None:

@@ -1,0 +1,144 @@
+"""Classes that nobody announced: each is known from its first row on."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from amforest import AMFClassifier, reference
+from helpers import preorder, reference_table, reference_trees, tables
+
+
+@pytest.fixture(scope="module")
+def stream():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(600, 3)).astype(np.float32)
+    # Later rows have more classes, and not in their order.
+    labels = np.array([3, 1, 4, 15, 9, 2, 6, 5])
+    y = labels[np.minimum(rng.integers(0, 8, size=600), np.arange(600) // 60)]
+    return X, y
+
+
+def learnt_in_batches(X, y, size, **params):
+    model = AMFClassifier(3, random_state=0, **params)
+    for start in range(0, len(y), size):
+        model.partial_fit(X[start : start + size], y[start : start + size])
+    return model
+
+
+@pytest.mark.parametrize("size", [7, 100, 600])
+@pytest.mark.parametrize("n_jobs", [1, 2, 7])
+def test_the_forest_does_not_depend_on_the_batches(stream, size, n_jobs):
+    X, y = stream
+    model = AMFClassifier(3, random_state=0)
+    for x, label in zip(X, y.tolist(), strict=True):
+        model.learn_one(x, label)
+    batches = learnt_in_batches(X, y, size, n_jobs=n_jobs)
+    assert tables(model) == tables(batches)
+    np.testing.assert_array_equal(model.predict_proba(X), batches.predict_proba(X))
+
+
+@pytest.mark.parametrize("dirichlet", [None, 0.7])
+def test_the_forest_equals_the_reference_that_learns_its_classes(stream, dirichlet):
+    """K is the number of classes known so far, that of the row included."""
+    X, y = stream
+    model = learnt_in_batches(X, y, 600, dirichlet=dirichlet)
+    order = list(dict.fromkeys(y.tolist()))
+    trees = reference_trees(AMFClassifier(3, classes=order, random_state=0))
+    for tree in trees:
+        known: set[int] = set()
+        for x, label in zip(X, y.tolist(), strict=True):
+            if label not in known:
+                known.add(label)
+                set_prior(tree, dirichlet or (0.5 if len(known) <= 2 else 0.01), len(known))
+            tree.learn(x, order.index(label))
+    for i, tree in enumerate(trees):
+        for v, _ in preorder(tree):
+            v.labels.counts = [v.labels.counts[k] for k in np.argsort(order)]
+        table = model.tree_table(i)
+        np.testing.assert_array_equal(table, reference_table(tree, table.dtype))
+
+
+def set_prior(tree, alpha, n_classes):
+    """Let all nodes, old and new, have α and K."""
+    room = len(tree.new_labels().counts)
+
+    def new_labels():
+        labels = reference.ClassCounts(room, alpha)
+        labels.total_alpha = alpha * n_classes
+        return labels
+
+    tree.new_labels = new_labels
+    for v, _ in preorder(tree):
+        v.labels.alpha, v.labels.total_alpha = alpha, alpha * n_classes
+
+
+def test_classes_are_sorted_and_so_are_the_columns(stream):
+    X, y = stream
+    model = learnt_in_batches(X, y, 50)
+    np.testing.assert_array_equal(model.classes_, np.unique(y))
+    forecasts = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[forecasts.argmax(axis=1)])
+    np.testing.assert_allclose(forecasts.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_array_equal(model.predict_proba_one(X[7]), forecasts[7])
+    counts = model.tree_table(0)["counts"][0]
+    np.testing.assert_array_equal(counts, np.unique(y, return_counts=True)[1])
+
+
+def test_announced_classes_are_known_from_the_start(stream):
+    X, y = stream
+    announced = AMFClassifier(3, classes=np.unique(y), random_state=0).partial_fit(X, y)
+    in_call = AMFClassifier(3, random_state=0).partial_fit(X, y, classes=np.unique(y))
+    fitted = AMFClassifier(3, random_state=0).fit(X, y)
+    assert tables(announced) == tables(in_call) == tables(fitted)
+    assert tables(announced) != tables(AMFClassifier(3, random_state=0).partial_fit(X, y))
+
+
+def test_a_class_beyond_the_announced_ones_extends_the_model(stream):
+    X, _ = stream
+    model = AMFClassifier(classes=[0, 1], random_state=0).partial_fit(X[:50], np.arange(50) % 2)
+    model.partial_fit(X[50:52], [0, 7])
+    np.testing.assert_array_equal(model.classes_, [0, 1, 7])
+    assert model.predict_proba(X).shape == (600, 3)
+
+
+def test_testing_then_training_gives_unknown_classes_no_probability(stream):
+    X, y = stream
+    model = AMFClassifier(3, random_state=0)
+    forecasts = model.partial_fit_predict_proba(X, y)
+    one_by_one = AMFClassifier(3, random_state=0).learn_one(X[0], y[0])
+    assert not forecasts[0].any()
+    for i in range(1, len(y)):
+        known = np.isin(model.classes_, y[:i])
+        np.testing.assert_array_equal(forecasts[i, known], one_by_one.predict_proba_one(X[i]))
+        assert not forecasts[i, ~known].any()
+        one_by_one.learn_one(X[i], y[i])
+
+
+def test_strings_and_bools_are_labels_too(stream):
+    X, _ = stream
+    names = np.array(["b", "a", "long name"])[np.minimum(np.arange(600) // 200, 2)]
+    model = learnt_in_batches(X, names, 100)
+    assert model.classes_.tolist() == ["a", "b", "long name"]
+    assert model.predict_one(X[0]) in names
+    flags = learnt_in_batches(X, np.arange(600) > 300, 100)
+    assert flags.classes_.tolist() == [False, True]
+    assert flags.predict_one(X[599]) in (False, True)
+
+
+def test_copies_go_on_alike(stream):
+    X, y = stream
+    model = learnt_in_batches(X[:300], y[:300], 50)
+    copy = pickle.loads(pickle.dumps(model))
+    assert tables(model.partial_fit(X[300:], y[300:])) == tables(copy.partial_fit(X[300:], y[300:]))
+
+
+def test_there_are_at_most_65535_classes():
+    model = AMFClassifier(1, classes=range(65_534), random_state=0)
+    model.partial_fit([[0.0], [1.0]], [3, 65_534])
+    assert len(model.classes_) == 65_535
+    with pytest.raises(ValueError, match="number of classes to 65536"):
+        model.partial_fit([[0.5]], [70_000])
+    assert model.n_samples_seen_ == 2
+    with pytest.raises(ValueError, match="65535"):
+        AMFClassifier(classes=range(65_536)).partial_fit([[0.5]], [1])

@@ -1,0 +1,169 @@
+"""A row of weight w counts as w rows: at the same point, one after the other."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import polygamma
+
+from amforest import AMFClassifier, AMFRegressor
+from helpers import SWITCHES, tables
+
+CLASSES = range(3)
+
+
+def new(cls, **params):
+    if cls is AMFClassifier:
+        params = {"classes": CLASSES} | params
+    return cls(2, random_state=0, **params)
+
+
+def stream(cls, n_rows=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n_rows, 3)).astype(np.float32)
+    y = (
+        rng.integers(0, 3, size=n_rows)
+        if cls is AMFClassifier
+        else X[:, 0] + rng.normal(size=n_rows)
+    )
+    return X, y, rng.integers(1, 5, size=n_rows).astype(float)
+
+
+def assert_equal_up_to_rounding(model, other):
+    """The partition bit for bit and the counts exactly; means and odds up to rounding."""
+    for i in range(2):
+        table, expected = model.tree_table(i), other.tree_table(i)
+        for name in table.dtype.names:
+            exact = name not in {"mean", "share", "odds"}
+            tolerance = {"rtol": 0, "atol": 0} if exact else {"rtol": 1e-9, "atol": 1e-12}
+            np.testing.assert_allclose(table[name], expected[name], err_msg=name, **tolerance)
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+@pytest.mark.parametrize("switches", range(16))
+@pytest.mark.parametrize("step", [1.0, 0.3])
+def test_a_whole_weight_equals_as_many_rows(cls, switches, step):
+    X, y, weights = stream(cls)
+    params = {name: bool(switches >> bit & 1) for bit, name in enumerate(SWITCHES)}
+    model = new(cls, step=step, **params).fit(X, y, sample_weight=weights)
+    times = weights.astype(int)
+    repeated = new(cls, step=step, **params).fit(X.repeat(times, axis=0), y.repeat(times))
+    assert_equal_up_to_rounding(model, repeated)
+    assert model.n_samples_seen_ == len(y)
+    assert model.tree_table(0)["n_samples"][0] == weights.sum()
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+def test_weights_at_one_point_add_up(cls):
+    """Also where they are no whole numbers; a node's first label is one unit of weight."""
+    X, y, weights = stream(cls)
+    weights = 1 + weights / 7
+    parts = np.repeat(weights, 2)
+    parts[1::2] *= 0.3
+    parts[::2] -= parts[1::2]
+    keep = parts[::2] >= 1  # the first part holds all of the first unit
+    parts[::2][~keep], parts[1::2][~keep] = weights[~keep], 0
+    model = new(cls).fit(X, y, sample_weight=weights)
+    split = new(cls).fit(X.repeat(2, axis=0), y.repeat(2), sample_weight=parts)
+    for i in range(2):
+        table, expected = model.tree_table(i), split.tree_table(i)
+        for name in table.dtype.names:
+            np.testing.assert_allclose(table[name], expected[name], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+def test_weights_of_one_change_no_bit(cls):
+    X, y, _ = stream(cls)
+    model = new(cls).fit(X, y)
+    assert tables(new(cls).fit(X, y, sample_weight=np.ones(len(y)))) == tables(model)
+    # Real counts give the same forecasts as whole ones.
+    real = new(cls).fit(X[:1], y[:1], sample_weight=[1.0])
+    if cls is AMFClassifier:
+        real._expect_weights(np.array([0.5]))
+        assert type(real._core).__name__ == "WeightedClassifierForest"
+    real.partial_fit(X[1:], y[1:])
+    np.testing.assert_array_equal(real.predict(X), model.predict(X))
+    for name in ("odds", "counts" if cls is AMFClassifier else "mean"):
+        np.testing.assert_array_equal(real.tree_table(1)[name], model.tree_table(1)[name])
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+def test_weight_zero_is_not_learnt(cls):
+    """Neither the labels nor the weights nor the partition change."""
+    X, y, weights = stream(cls)
+    weights[::3] = 0
+    kept = weights > 0
+    model = new(cls).fit(X, y, sample_weight=weights)
+    assert tables(model) == tables(new(cls).fit(X[kept], y[kept], sample_weight=weights[kept]))
+    before = tables(model)
+    model.learn_one(X[0], y[0], sample_weight=0.0)
+    model.partial_fit(X, y, sample_weight=np.zeros(len(y)))
+    assert tables(model) == before
+    assert model.n_samples_seen_ == kept.sum()
+    with pytest.raises(ValueError, match="sample_weight is zero for all rows"):
+        new(cls).fit(X, y, sample_weight=np.zeros(len(y)))
+
+
+def test_a_row_of_weight_zero_brings_no_new_class():
+    model = AMFClassifier(random_state=0)
+    forecasts = model.partial_fit_predict_proba(
+        [[0.0], [1.0], [2.0]], [0, 5, 1], sample_weight=[1, 0, 1]
+    )
+    assert model.classes_.tolist() == [0, 1]
+    assert forecasts.shape == (3, 2)
+
+
+@pytest.mark.parametrize("weight", [0.3, 2.0, 7.25, 1e5])
+def test_a_weighted_label_has_the_dirichlet_multinomial_likelihood(weight):
+    """One leaf {x} above which there is nothing: its parent's odds show the likelihoods."""
+    alpha, K = 0.5, 2
+    model = AMFClassifier(
+        1, classes=[0, 1], charge_first=True, split_pure=True, random_state=0
+    ).fit([[0.0], [1.0]], [0, 1])
+    before = model.tree_table(0)
+    model.learn_one([1.0], 1, sample_weight=weight)
+    after = model.tree_table(0)
+
+    def log_likelihood(count, n):
+        rising = lambda a: math.lgamma(a + weight) - math.lgamma(a)  # noqa: E731
+        return rising(count + alpha) - rising(n + alpha * K)
+
+    expected = log_likelihood(1, 2) - log_likelihood(1, 1)
+    gained = math.log(after["odds"][0] / before["odds"][0])
+    assert gained == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("weight", [0.3, 2.0, 7.25, 1e5])
+def test_a_weighted_target_has_the_loss_of_a_run(weight):
+    model = AMFRegressor(1, charge_first=True, split_pure=True, random_state=0)
+    model.fit([[0.0], [1.0]], [0.0, 1.0])
+    before = model.tree_table(0)
+    model.learn_one([1.0], 0.5, sample_weight=weight)
+    after = model.tree_table(0)
+
+    def loss(mean, n):
+        return (mean - 0.5) ** 2 * n**2 * (polygamma(1, n) - polygamma(1, n + weight))
+
+    gained = math.log(after["odds"][0] / before["odds"][0])
+    assert gained == pytest.approx(loss(1.0, 1) - loss(0.5, 2), rel=1e-9)
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+@pytest.mark.parametrize(
+    "weights", [[-1.0] * 200, [np.nan] * 200, [np.inf] * 200, [1.0] * 199, ["heavy"] * 200]
+)
+def test_bad_weights_are_named_and_change_nothing(cls, weights):
+    X, y, _ = stream(cls)
+    model = new(cls).fit(X, y)
+    before = tables(model)
+    for learn in (model.fit, model.partial_fit):
+        with pytest.raises((ValueError, TypeError), match=r"sample_weight|weights"):
+            learn(X, y, sample_weight=weights)
+    assert tables(model) == before
+
+
+def test_more_than_whole_numbers_can_count_is_counted():
+    model = AMFClassifier(1, classes=[0, 1], random_state=0)
+    model.fit([[0.0], [1.0]], [0, 1], sample_weight=[2**31 - 10, 5])
+    model.partial_fit(np.array([[0.0]] * 10), np.array([0] * 10))
+    assert model.tree_table(0)["n_samples"][0] == 2**31 + 5
