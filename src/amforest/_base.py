@@ -20,7 +20,6 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
 
 from amforest._core import (
     ClassifierForest,
@@ -28,9 +27,9 @@ from amforest._core import (
     RegressorForest,
     WeightedClassifierForest,
 )
+from amforest._inputs import Features, Sparse, blocks, check_size, dense, validated
 
 Floats = NDArray[np.float64]
-Features = NDArray[np.float32]
 Seeds = NDArray[np.uint64]
 CoreForest = ClassifierForest | WeightedClassifierForest | RegressorForest
 
@@ -38,11 +37,6 @@ _TABLE_FIELDS = (
     *("parent", "left", "right", "depth", "feature", "threshold", "birth_time", "n_samples"),
     *("counts", "mean", "lower", "upper", "share", "odds", "odds_scale"),
 )
-_CONVERSION: dict[str, Any] = {
-    "dtype": np.float32,
-    "order": "C",
-    "ensure_all_finite": "allow-nan",
-}
 
 
 @dataclass(frozen=True)
@@ -223,8 +217,9 @@ class Forest(BaseEstimator):
                 self._validate_params()
             self._n_threads()
             rows, labels = self._checked(X, y, reset=first)
-            weights = None if sample_weight is None else _check_weights(sample_weight, len(rows))
-            learnt = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
+            n_rows = len(labels)  # a sparse matrix has no len
+            weights = None if sample_weight is None else _check_weights(sample_weight, n_rows)
+            learnt = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
             if first and not len(learnt):
                 raise ValueError("sample_weight is zero for all rows: nothing is left to learn")
             if first:
@@ -241,20 +236,21 @@ class Forest(BaseEstimator):
                 )
                 seeds = tree_seeds(self.random_state, self.n_estimators)
                 self._core = self._new_core(rows.shape[1], options, seeds)
-            self._expect_weights(len(rows) if weights is None else weights)
-        starts = [0, *encoded.new, len(rows)]
-        for k, (start, end) in enumerate(pairwise(starts)):
-            if end > start:
-                part = slice(start, end)
-                new = [encoded.new[start]] if k > 0 else []
+            self._expect_weights(n_rows if weights is None else weights)
+        starts = [0, *encoded.new, n_rows]
+        for start, end in pairwise(starts):
+            for part in blocks(rows, start, end):
+                new = [encoded.new[part.start]] if part.start in encoded.new else []
                 weights_part = None if weights is None else weights[part]
-                yield new, rows[part], encoded.labels[part], weights_part
+                yield new, dense(rows[part]), encoded.labels[part], weights_part
 
-    def _checked(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Features, NDArray[Any]]:
+    def _checked(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool
+    ) -> tuple[Features | Sparse, NDArray[Any]]:
         y = self._as_labels(y)
         with naming("X"), np.errstate(over="ignore"):
-            rows, labels = validate_data(self, X, y, reset=reset, **_CONVERSION)
-        _check_size(rows)
+            rows, labels = validated(self, X, y, reset=reset)
+        check_size(rows)
         return rows, labels
 
     def _know(self, labels: list[Any]) -> None:
@@ -346,6 +342,7 @@ class Forest(BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -364,9 +361,9 @@ class Forest(BaseEstimator):
 
     def _rows(self, X: ArrayLike) -> Features:
         with naming("X"), np.errstate(over="ignore"):
-            rows: Features = validate_data(self, X, reset=False, **_CONVERSION)
-        _check_size(rows)
-        return rows
+            rows = validated(self, X, reset=False)
+        check_size(rows)
+        return dense(rows)
 
     def _row(self, x: Sequence[float] | NDArray[Any]) -> Floats:
         """Convert one row; the core checks its width and its values."""
@@ -378,12 +375,13 @@ class Forest(BaseEstimator):
             raise ValueError(f"x has {row.ndim} dimensions; one row has 1")
         return row
 
-    def _predict_row(self, x: Sequence[float] | NDArray[Any]) -> Floats:
-        core = self._grown()
+    def _predict_row(self, x: Sequence[float] | NDArray[Any], size: int) -> Floats:
+        core, out = self._grown(), np.empty(size)
         try:
-            return core.predict_row(x)  # type: ignore[arg-type]  # refuses what is not an array
+            core.predict_row(x, out)  # type: ignore[arg-type]  # refuses what is not an array
         except TypeError:
-            return core.predict_row(self._row(x))
+            core.predict_row(self._row(x), out)
+        return out
 
     # Pickling, copying and growing: the core as plain arrays
 
@@ -428,13 +426,6 @@ def _check_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:
     if weights.min() < 0:
         raise ValueError(f"sample_weight holds {weights.min()}; weights must not be negative")
     return weights
-
-
-def _check_size(X: Features) -> None:
-    """Refuse finite features whose range extensions could overflow in float32."""
-    # fmax and fmin pass NaN by.
-    if max(np.fmax.reduce(X, None, initial=0), -np.fmin.reduce(X, None, initial=0)) > 2.0**100:
-        raise ValueError("X holds values beyond ±2**100 (about 1e30): scale it down")
 
 
 @contextmanager

@@ -233,7 +233,7 @@ class AMFClassifier(ClassifierMixin, Forest):
         if not self._has_learnt() and self.classes is not None:
             forecast: Floats = self.predict_proba(self._row(x)[None])[0]
             return forecast
-        return self._in_order(self._predict_row(x))
+        return self._in_order(self._predict_row(x, len(self._index_of)))
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> Any:
         """Forecast the most probable class of one row, the quick way.
@@ -515,7 +515,7 @@ class AMFRegressor(RegressorMixin, Forest):
         -------
         float
         """
-        return float(self._predict_row(x)[0])
+        return float(self._predict_row(x, 1)[0])
 
     def predict_by_tree(self, X: ArrayLike) -> Floats:
         """Forecast the labels with each tree; `predict` is their mean.

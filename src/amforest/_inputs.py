@@ -1,0 +1,192 @@
+"""What users call X, as rows of float32: arrays, lists, data frames, sparse matrices.
+
+A value that is missing is NaN. A sparse matrix stays sparse until its rows are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_array, check_X_y, validate_data
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+    from narwhals.series import Series
+
+Features = NDArray[np.float32]
+Sparse: TypeAlias = Any  # scipy's csr_matrix or csr_array, whose types are not known
+
+BLOCK_BYTES = 2**22  # of dense memory for the rows of a sparse matrix
+CONVERSION: dict[str, Any] = {
+    "dtype": np.float32,
+    "order": "C",
+    "ensure_all_finite": "allow-nan",
+    "accept_sparse": "csr",
+}
+_ADVICE = {
+    "Datetime": "turn times into numbers first, such as seconds since a fixed day",
+    "Date": "turn dates into numbers first, such as days since a fixed one",
+    "Time": "turn times into numbers first, such as seconds since midnight",
+    "Duration": "turn durations into numbers first, such as seconds",
+    "Struct": "make a column of each field first",
+    "String": "turn text into numbers first, for example with scikit-learn's OrdinalEncoder",
+    "Categorical": "encode categories first, for example with scikit-learn's OrdinalEncoder",
+    "Enum": "encode categories first, for example with scikit-learn's OrdinalEncoder",
+}
+
+
+def validated(estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
+    """Check X, and y if given, as scikit-learn does.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `n_features_in_` and `feature_names_in_` are set, or X is held to them.
+    X : array-like, data frame or sparse matrix
+    *y : array-like
+        The labels, if there are any.
+    reset : bool
+        Whether X is the first that the estimator sees.
+
+    Returns
+    -------
+    rows, or the tuple rows, labels
+        The rows are a contiguous array of float32, or a sparse matrix in CSR format.
+    """
+    frame = _as_frame(X)
+    if frame is None:
+        return validate_data(estimator, _as_numbers(X), *y, reset=reset, **CONVERSION)
+    _check_columns(estimator, frame.to_native(), *y, reset=reset)
+    rows = _frame_rows(frame)
+    if y:
+        return check_X_y(rows, *y, estimator=estimator, **CONVERSION)
+    return check_array(rows, estimator=estimator, input_name="X", **CONVERSION)
+
+
+def blocks(rows: Features | Sparse, start: int, end: int) -> Iterator[slice]:
+    """Cut the rows from start to end into parts that may be dense; an array is one part."""
+    height = max(1, BLOCK_BYTES // (4 * rows.shape[1]) if issparse(rows) else end - start)
+    for first in range(start, end, height):
+        yield slice(first, min(first + height, end))
+
+
+def dense(rows: Features | Sparse) -> Features:
+    """Return rows as an array: entries that a sparse matrix does not store are 0."""
+    if isinstance(rows, np.ndarray):
+        return rows
+    array: Features = rows.toarray()
+    return array
+
+
+def check_size(rows: Features | Sparse) -> None:
+    """Refuse finite features whose range extensions could overflow in float32."""
+    values = rows.data if issparse(rows) else rows
+    # fmax and fmin pass NaN by.
+    largest = max(np.fmax.reduce(values, None, initial=0), -np.fmin.reduce(values, None, initial=0))
+    if largest > 2.0**100:
+        raise ValueError("X holds values beyond ±2**100 (about 1e30): scale it down")
+
+
+def _as_numbers(X: Any) -> Any:
+    """Refuse what numpy would turn into numbers without being asked; NaN for what is masked."""
+    if issparse(X):
+        return _without_duplicates(X)
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.float32), np.nan)
+    values = X if isinstance(X, np.ndarray) else _as_array(X)
+    _refuse_others(values, "X")
+    return values
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError("X must be a table of numbers: its rows differ in length") from error
+
+
+def _refuse_others(values: NDArray[Any], name: str) -> None:
+    """Refuse what is not a number; numpy would parse text, and count nanoseconds."""
+    kind = values.dtype.kind
+    if kind in "mMV":
+        advice = _ADVICE[{"m": "Duration", "M": "Datetime", "V": "Struct"}[kind]]
+        raise ValueError(f"{name} must hold numbers only, not {values.dtype}: {advice}")
+    if kind not in "OSU":
+        return
+    text = next((value for value in values.flat if isinstance(value, str | bytes)), None)
+    if text is not None:
+        raise ValueError(
+            f"{name} must hold numbers only: {str(text)!r} is text; {_ADVICE['String']}"
+        )
+
+
+def _without_duplicates(X: Sparse) -> Sparse:
+    """Add up entries of the same place, before their sum is checked; X itself stays as it is."""
+    if X.format not in ("csr", "csc") or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """Wrap a data frame of any library; None if X is none."""
+    if isinstance(X, np.ndarray | list | tuple) or issparse(X):
+        return None
+    import narwhals.stable.v2 as nw  # noqa: PLC0415  # arrays do without it
+
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"X has several columns of the same name. {error}") from error
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError("X is a lazy frame, which holds no values yet: call its collect() first")
+    if isinstance(frame, nw.DataFrame):
+        return frame
+    if hasattr(X, "__arrow_c_stream__") and not nw.dependencies.is_into_series(X):
+        return nw.from_arrow(X, backend="pyarrow")  # such as a RecordBatch
+    return None
+
+
+def _check_columns(estimator: Any, X: Any, *y: Any, reset: bool) -> None:
+    """Set or check the names and the number of the columns."""
+    try:
+        validate_data(estimator, X, *y, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        if "must be in the same order" not in str(error):
+            raise
+        # scikit-learn's suite demands that other orders are refused.
+        raise ValueError(f"{error}Select the columns by feature_names_in_ first.") from error
+
+
+def _frame_rows(frame: nw.DataFrame[Any]) -> NDArray[Any]:
+    kinds = set(frame.schema.values())
+    if len(kinds) == 1 and kinds.pop().is_float():
+        return frame.to_numpy()  # at once: columns cost 0.1 ms each
+    rows = np.empty(frame.shape, dtype=np.float32)
+    for k, column in enumerate(frame.iter_columns()):
+        rows[:, k] = _column_values(column)
+    return rows
+
+
+def _column_values(column: Series[Any]) -> NDArray[Any]:
+    """Return numbers, with NaN for nulls of all kinds."""
+    name, kind = f"X's column {column.name!r}", type(column.dtype).__name__
+    if kind in _ADVICE:
+        raise ValueError(f"{name} must hold numbers only, not {column.dtype}: {_ADVICE[kind]}")
+    values: NDArray[Any] = column.to_numpy()
+    _refuse_others(values, name)
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name}")
+    if values.dtype.kind != "O":
+        return values
+    try:
+        return np.where(column.is_null().to_numpy(), np.nan, values).astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"column {column.name!r}: {error}") from error
