@@ -254,24 +254,26 @@ template <LabelModel Labels> class Forest {
         std::vector<typename Tree<Labels>::Walk> walks_;
     };
 
-    // One row finds none of its nodes in the cache: some trees learn it side by side. (In a batch
-    // this would cost more than it gains, because each tree's nodes stay in the cache.)
+    // One row finds none of its nodes in the cache: it goes down the trees side by side. (In a
+    // batch this would cost more than it gains, because each tree's nodes stay in the cache.)
     void learn_one(const Row<Label> &row) {
-        if (row.weight == 0) return;
         struct Learner {
             Tree<Labels> *tree;
             NodeId v;
         };
-        constexpr std::size_t kSideBySide = 5;
-        std::array<Learner, kSideBySide> places;
-        for (std::size_t first = 0; first < trees_.size(); first += kSideBySide) {
-            const std::size_t count = std::min(kSideBySide, trees_.size() - first);
+        if (row.weight == 0) return;
+        std::array<Learner, kTogether> places;
+        for (std::size_t first = 0; first < trees_.size(); first += kTogether) {
+            const std::size_t count = std::min(kTogether, trees_.size() - first);
             const std::span<Learner> learners(places.data(), count);
             for (std::size_t k = 0; k < count; ++k)
                 learners[k] = {&trees_[first + k], trees_[first + k].start()};
             in_turn(learners, [&](Learner &l) { return l.tree->go_down(l.v, row.x); });
-            for (Learner &l : learners) l.tree->turn(row.x, row.y, row.weight);
-            in_turn(learners, [&](Learner &l) { return l.tree->go_up(row.y, row.weight); });
+            for (Learner &l : learners) {
+                l.tree->turn(row.x, row.y, row.weight);
+                while (l.tree->go_up(row.y, row.weight)) {
+                }
+            }
         }
     }
 

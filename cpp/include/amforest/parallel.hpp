@@ -15,6 +15,10 @@ namespace amforest {
 
 // Calls work(i) for i in [0, count) from up to n_threads threads; rethrows the first exception.
 template <class Work> void for_each_index(std::size_t count, std::size_t n_threads, Work &&work) {
+    if (count <= 1 || n_threads <= 1) {
+        for (std::size_t i = 0; i < count; ++i) work(i);
+        return;
+    }
     std::atomic<std::size_t> next{0};
     std::exception_ptr error;
     std::once_flag first_error;
@@ -28,7 +32,7 @@ template <class Work> void for_each_index(std::size_t count, std::size_t n_threa
     };
     {
         std::vector<std::jthread> helpers;
-        const std::size_t n_helpers = std::max<std::size_t>(std::min(count, n_threads), 1) - 1;
+        const std::size_t n_helpers = std::min(count, n_threads) - 1;
         helpers.reserve(n_helpers);
         while (helpers.size() < n_helpers) helpers.emplace_back(run);
         run();
