@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import limit, plots, threads
+from benchmarks import limit, overhead, plots, threads
 from benchmarks.data import SHAPES
 from benchmarks.figures import OURS, number, ratios
 from benchmarks.growth import FRESH_ROWS
@@ -26,7 +26,10 @@ def write_document(folder: Path, result: Result) -> None:
         tables["stream, learning"],
         tables["stream, predicting"],
     )
-    parts = (_head, _figures, _batch, _one_row, _cold_start, _stream, _limit, _threads, _foot)
+    parts = (
+        *(_head, _figures, _batch, _one_row, _overhead, _cold_start),
+        *(_stream, _limit, _threads, _foot),
+    )
     text = "\n".join(part(result) for part in parts)
     (folder / "benchmarks.md").write_text(text, encoding="utf-8")
 
@@ -137,6 +140,18 @@ def _times_faster(table: Table) -> str:
     columns = {peer: ratios(table, peer) for peer in ("onelearn", SEEDED, "river")}
     rows = [(name, *_cells(name, columns.values())) for name in table]
     return _markdown(("data set", *columns), rows)
+
+
+def _overhead(result: Result) -> str:
+    table = result.tables.get("overhead", {})
+    rows = [(name, number(row[OURS]), number(overhead.BARS[name])) for name, row in table.items()]
+    return f"""## What a call costs beside learning
+
+On a tree of one node with {overhead.N_FEATURES} features, so that hardly anything is learnt. These
+are differences of times on this machine.
+
+{_markdown(("", "µs", "bar"), rows)}
+"""
 
 
 def _cold_start(result: Result) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from benchmarks import cold_start, limit, threads
+from benchmarks import cold_start, limit, overhead, threads
 from benchmarks.one_row import SEEDED
 from benchmarks.timing import Table
 
@@ -89,7 +89,11 @@ def figures(tables: Tables) -> list[Figure]:
     """Return the figures that can be had from the tables."""
     found = [_figure(rule, tables.get(rule.table, {})) for rule in _RULES]
     growths = _growths(tables.get("stream, learning", {}))
-    return [figure for figure in found if figure is not None] + list(growths)
+    overheads = [
+        Figure(name, row[OURS], bar=overhead.BARS[name], at_least=False)
+        for name, row in tables.get("overhead", {}).items()
+    ]
+    return [figure for figure in found if figure is not None] + [*growths, *overheads]
 
 
 def ratios(table: Table, peer: str, *, ours: str = OURS, at_least: bool = True) -> dict[str, float]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Protocol, TypeVar
 
-from benchmarks import batch, cold_start, growth, limit, memory, one_row, threads
+from benchmarks import batch, cold_start, growth, limit, memory, one_row, overhead, threads
 from benchmarks.data import SHAPES, Stream, stream, uniform
 from benchmarks.figures import Tables
 from benchmarks.peers import LIBRARIES, NewForest, warmed_up
@@ -44,6 +44,10 @@ class Run:
         """One-row learning and predicting, and test-then-train."""
         streams = self._over("one row at a time", self._one_row_streams())
         return one_row.measure(streams, self.libraries, self.plan)
+
+    def overhead(self) -> Tables:
+        """Measure what a call costs beside learning."""
+        return {"overhead": overhead.measure()}
 
     def memory(self) -> Tables:
         """Memory growth on whole data sets, and, beside river, on their first rows."""
@@ -96,6 +100,7 @@ class Run:
 SECTIONS: dict[str, Callable[[Run], Tables]] = {
     "batch": Run.batch,
     "one-row": Run.one_row,
+    "overhead": Run.overhead,
     "memory": Run.memory,
     "cold-start": Run.cold_start,
     "stream": Run.stream,

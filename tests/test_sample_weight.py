@@ -111,6 +111,9 @@ def test_a_row_of_weight_zero_brings_no_new_class():
     )
     assert model.classes_.tolist() == [0, 1]
     assert forecasts.shape == (3, 2)
+    model = AMFClassifier(random_state=0)
+    model.partial_fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], sample_weight=[0, 1, 1, 1])
+    assert model.n_samples_seen_ == 3
 
 
 @pytest.mark.parametrize("weight", [0.3, 2.0, 7.25, 1e5])

@@ -6,7 +6,7 @@ The only user of the compiled core.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -165,18 +165,20 @@ class Forest(BaseEstimator):
 
         scikit-learn's checks take a hundred times as long as learning a row.
         """
-        if not (self._has_learnt() and _is_plain(X, 2) and _is_plain(y, 1)):
-            return False
-        fits = X.shape == (len(y), self.n_features_in_) and len(y) > 0
-        if not fits or hasattr(self, "feature_names_in_"):
+        if not (self._needs_no_checks(X) and _is_plain(y, 1) and len(X) == len(y)):
             return False
         labels = self._encode_plain(y)
         if labels is None:
             return False
-        with np.errstate(over="ignore"):
-            rows = np.ascontiguousarray(X, dtype=np.float32)
-        self._core.learn(rows, labels, self._n_threads())
+        self._core.learn(_as_rows(X), labels, self._n_threads())
         return True
+
+    def _needs_no_checks(self, X: ArrayLike) -> TypeGuard[NDArray[Any]]:
+        """Tell whether X is a plain array of the right width, without names to be compared."""
+        if not (self._has_learnt() and _is_plain(X, 2)):
+            return False
+        fits = X.shape[1] == self.n_features_in_ and len(X) > 0
+        return fits and not hasattr(self, "feature_names_in_")
 
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike, **how: Any) -> list[Floats]:
         """Return the forecasts batch by batch: later ones may know more classes."""
@@ -283,7 +285,7 @@ class Forest(BaseEstimator):
         ndarray of shape (n_samples, n_estimators)
             Σ_T w(T) depth_T(x) for each row and tree.
         """
-        return self._grown().weighted_depth(self._rows(X), self._n_threads())
+        return self._by_blocks(self._grown().weighted_depth, X)
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return the leaf of each row in each tree.
@@ -297,7 +299,7 @@ class Forest(BaseEstimator):
         ndarray of shape (n_samples, n_estimators)
             Rows of the trees' tables: see `tree_table`. This walks through all nodes once.
         """
-        return self._grown().apply(self._rows(X), self._n_threads())
+        return self._by_blocks(self._grown().apply, X)
 
     def tree_table(self, i: int) -> NDArray[Any]:
         """Return the nodes of tree i as a structured array, in preorder.
@@ -359,11 +361,18 @@ class Forest(BaseEstimator):
     def _n_threads(self) -> int:
         return 1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
 
-    def _rows(self, X: ArrayLike) -> Features:
+    def _by_blocks(
+        self, ask: Callable[[Features, int], NDArray[Any]], X: ArrayLike
+    ) -> NDArray[Any]:
+        """Put the rows of X to a method of the core: a sparse X in blocks, others at once."""
+        if self._needs_no_checks(X):
+            return ask(_as_rows(X), self._n_threads())
         with naming("X"), np.errstate(over="ignore"):
             rows = validated(self, X, reset=False)
         check_size(rows)
-        return dense(rows)
+        parts = blocks(rows, 0, rows.shape[0])
+        answers = [ask(dense(rows[part]), self._n_threads()) for part in parts]
+        return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
     def _row(self, x: Sequence[float] | NDArray[Any]) -> Floats:
         """Convert one row; the core checks its width and its values."""
@@ -414,6 +423,11 @@ class Forest(BaseEstimator):
 def _is_plain(array: Any, ndim: int) -> TypeGuard[NDArray[Any]]:
     """Tell whether it is an array of numbers, and no subclass."""
     return type(array) is np.ndarray and array.ndim == ndim and array.dtype.kind in "fiu"
+
+
+def _as_rows(X: NDArray[Any]) -> Features:
+    with np.errstate(over="ignore"):  # the core names what is too large
+        return np.ascontiguousarray(X, dtype=np.float32)
 
 
 def _check_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:

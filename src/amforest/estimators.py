@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from amforest._base import Encoded, Floats, Forest, Seeds, naming
 from amforest._core import ClassifierForest, Options, RegressorForest, WeightedClassifierForest
+from amforest._inputs import CONVERSION
 
 MOST_CLASSES = 65_535
 MOST_COUNTED = 2**31  # by whole numbers
@@ -46,7 +47,8 @@ class AMFClassifier(ClassifierMixin, Forest):
         Whether predicting x first extends the partition by x, in expectation over the random
         split. True in the paper's algorithms, False in the experiments.
     classes : array-like, default=None
-        All classes there will be. None means those of the first call of `fit` or `partial_fit`.
+        Classes that are known before they appear. Others become known with their first row;
+        `fit` knows all that it is given.
     n_jobs : int, default=None
         The number of threads. None means 1, -1 all cores. It never changes the result.
     random_state : int, RandomState instance or None, default=None
@@ -188,9 +190,9 @@ class AMFClassifier(ClassifierMixin, Forest):
             the constructor, the uniform distribution.
         """
         if (classes := self._announced()) is not None:
-            n_rows = len(check_array(X, dtype=np.float32))
+            n_rows = check_array(X, **CONVERSION).shape[0]
             return np.full((n_rows, len(classes)), 1 / len(classes))
-        return self._in_order(self._grown().predict(self._rows(X), self._n_threads()))
+        return self._in_order(self._by_blocks(self._grown().predict, X))
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Forecast the logarithms of the probabilities of the classes.
@@ -259,7 +261,7 @@ class AMFClassifier(ClassifierMixin, Forest):
         -------
         ndarray of shape (n_samples, n_estimators, n_classes)
         """
-        return self._in_order(self._grown().predict_by_tree(self._rows(X), self._n_threads()))
+        return self._in_order(self._by_blocks(self._grown().predict_by_tree, X))
 
     def _begin(self, labels: NDArray[Any], classes: Any) -> None:
         announced = self.classes if classes is None else classes
@@ -279,8 +281,9 @@ class AMFClassifier(ClassifierMixin, Forest):
         new = {row: names[inverse[row]] for row in first_rows if indices[inverse[row]] < 0}
         self._check_new(list(new.values()))
         indices[inverse[list(new)]] = len(self._index_of) + np.arange(len(new))
-        # Labels that are still unknown belong to rows of weight 0, which are not learnt.
-        return Encoded(np.maximum(indices, 0).astype(np.uint32)[inverse], new)
+        encoded = np.zeros(len(y), dtype=np.uint32)  # rows of weight 0 may have unknown labels
+        encoded[learnt] = indices[inverse[learnt]]
+        return Encoded(encoded, new)
 
     def _check_new(self, labels: list[Any]) -> None:
         n_classes = len(self._index_of) + len(labels)
@@ -502,7 +505,7 @@ class AMFRegressor(RegressorMixin, Forest):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._grown().predict(self._rows(X), self._n_threads())[:, 0]
+        return self._by_blocks(self._grown().predict, X)[:, 0]
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> float:
         """Forecast the label of one row, the quick way.
@@ -528,7 +531,7 @@ class AMFRegressor(RegressorMixin, Forest):
         -------
         ndarray of shape (n_samples, n_estimators)
         """
-        return self._grown().predict_by_tree(self._rows(X), self._n_threads())[:, :, 0]
+        return self._by_blocks(self._grown().predict_by_tree, X)[:, :, 0]
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
