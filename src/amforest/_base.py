@@ -142,13 +142,14 @@ class Forest(BaseEstimator):
         -------
         self
         """
-        if sample_weight == 1 and self._has_learnt():
+        if self._has_learnt() and (sample_weight == 1 or self._can_count(sample_weight)):
             label = self._encode_one(y)
             if label is not None:
                 try:
-                    self._core.learn_row(x, label)  # type: ignore[arg-type]  # refuses what is not an array
+                    # The core takes arrays only, and looks at nothing else before it refuses.
+                    self._core.learn_row(x, label, sample_weight)  # type: ignore[arg-type]
                 except TypeError:
-                    self._core.learn_row(self._row(x), label)
+                    self._core.learn_row(self._row(x), label, sample_weight)
                 return self
         return self._learn(self._row(x)[None], [y], sample_weight=[sample_weight])
 
@@ -258,15 +259,19 @@ class Forest(BaseEstimator):
     def _know(self, labels: list[Any]) -> None:
         """Let the core know labels that are new."""
 
+    def _can_count(self, weight: float) -> bool:
+        """Tell whether the core can count such a weight as it is."""
+        return weight >= 0
+
     def _expect_weights(self, weights: int | Floats) -> None:
         """Make sure that the core can count such weights (a number: as many ones)."""
 
     @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
+    def _unchanged_on_error(self, kind: type[BaseException] = BaseException) -> Iterator[None]:
         before = self.__dict__.copy()
         try:
             yield
-        except BaseException:
+        except kind:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
@@ -410,14 +415,16 @@ class Forest(BaseEstimator):
         """Make a core from what its method `state` gives."""
         raise NotImplementedError
 
-    def _widen(self, n_features: int) -> None:
-        """Make room for more features: new columns have been missing so far."""
+    def _resize(self, n_features: int) -> None:
+        """Add columns, which have been missing so far, or drop some that always were."""
         state = self._core.state()
-        missing = n_features - state["n_features"]
+        more = max(n_features - state["n_features"], 0)
         for table in state["trees"]:
             for side in ("lower", "upper"):
-                table[side] = np.pad(table[side], ((0, 0), (0, missing)), constant_values=np.nan)
+                wide = np.pad(table[side], ((0, 0), (0, more)), constant_values=np.nan)
+                table[side] = np.ascontiguousarray(wide[:, :n_features])
         self._core = self._core_from(state | {"n_features": n_features})
+        self.n_features_in_ = n_features
 
 
 def _is_plain(array: Any, ndim: int) -> TypeGuard[NDArray[Any]]:

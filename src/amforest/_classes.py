@@ -1,0 +1,163 @@
+"""Labels and the classes of the core: announced, or known from the first row on that has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amforest._base import Encoded, Floats, Forest, Seeds
+from amforest._core import ClassifierForest, Options, WeightedClassifierForest
+
+MOST_CLASSES = 65_535
+MOST_COUNTED = 2**31  # by whole numbers
+
+
+class ClassForest(Forest):
+    """The base of `AMFClassifier`: all that has to do with classes but forecasts."""
+
+    _core: ClassifierForest | WeightedClassifierForest
+    _index_of: dict[Any, int]  # of a class in the core
+    _columns: NDArray[np.intp] | None  # the class in the core of each of classes_; None: the same
+    classes: ArrayLike | None
+    classes_: NDArray[Any]
+    dirichlet: float | None
+
+    def _begin(self, labels: NDArray[Any], classes: Any) -> None:
+        announced = self.classes if classes is None else classes
+        self.classes_ = as_classes(_unique(labels)[0] if announced is None else announced)
+        self._index_of = {label: k for k, label in enumerate(self.classes_.tolist())}
+        self._columns = None
+
+    def _encode(self, y: NDArray[Any], learnt: NDArray[np.intp], classes: Any) -> Encoded:
+        labels, inverse = _unique(y)
+        names = labels.tolist()
+        if classes is not None and set(as_classes(classes).tolist()) != self._index_of.keys():
+            raise ValueError(
+                f"classes is {classes!r}; the classes so far are {self.classes_.tolist()}"
+            )
+        indices = np.array([self._index(label) for label in names], dtype=np.int64)
+        first_rows = np.sort(learnt[np.unique(inverse[learnt], return_index=True)[1]]).tolist()
+        new = {row: names[inverse[row]] for row in first_rows if indices[inverse[row]] < 0}
+        self._check_new(list(new.values()))
+        indices[inverse[list(new)]] = len(self._index_of) + np.arange(len(new))
+        encoded = np.zeros(len(y), dtype=np.uint32)  # rows of weight 0 may have unknown labels
+        encoded[learnt] = indices[inverse[learnt]]
+        return Encoded(encoded, new)
+
+    def _check_new(self, labels: list[Any]) -> None:
+        n_classes = len(self._index_of) + len(labels)
+        if n_classes > MOST_CLASSES:
+            raise ValueError(
+                f"y brings the number of classes to {n_classes}; {MOST_CLASSES} are the most"
+            )
+        for label in labels:
+            if isinstance(label, str) != isinstance(self.classes_[0], str):
+                raise TypeError(
+                    f"y holds {label!r}, which is of another kind than the classes so far, "
+                    f"{self.classes_.tolist()}"
+                )
+
+    def _encode_plain(self, y: NDArray[Any]) -> NDArray[np.uint32] | None:
+        if self._core.total_weight + len(y) >= MOST_COUNTED:
+            return None
+        labels, inverse = (y, None) if len(y) < 1_000 else np.unique(y, return_inverse=True)
+        try:
+            indices = [self._index_of[label] for label in labels.tolist()]
+        except KeyError:
+            return None
+        encoded = np.array(indices, dtype=np.uint32)
+        return encoded if inverse is None else encoded[inverse]
+
+    def _encode_one(self, y: Any) -> int | None:
+        index = self._index(y)
+        return None if index < 0 else index
+
+    def _index(self, label: Any) -> int:
+        """Return the number of a class, -1 if it is new."""
+        try:
+            return self._index_of.get(label, -1)
+        except TypeError as error:
+            raise TypeError(f"y is {label!r}, which cannot be a label: {error}") from error
+
+    def _know(self, labels: list[Any]) -> None:
+        """Add classes; the core makes room for twice as many."""
+        if not labels:
+            return
+        n_classes = len(self.classes_) + len(labels)
+        if n_classes > self._core.capacity:
+            capacity = min(2 * n_classes, MOST_CLASSES)
+            self._core = self._core_from(self._core.state() | {"capacity": capacity})
+        self._core.set_classes(n_classes, self._dirichlet(n_classes))
+        self._index_of |= {label: len(self.classes_) + k for k, label in enumerate(labels)}
+        self.classes_ = np.sort(np.append(self.classes_, labels))  # its dtype may change
+        self._columns = np.array([self._index_of[label] for label in self.classes_.tolist()])
+
+    def _in_order(self, by_index: NDArray[Any]) -> NDArray[Any]:
+        """Bring the core's classes, in the order in which they became known, into `classes_`'s."""
+        return by_index if self._columns is None else by_index[..., self._columns]
+
+    def _dirichlet(self, n_classes: int) -> float:
+        default = 0.5 if n_classes <= 2 else 0.01
+        return float(default if self.dirichlet is None else self.dirichlet)
+
+    def _new_core(self, n_features: int, options: Options, seeds: Seeds) -> ClassifierForest:
+        n_classes = len(self.classes_)
+        return ClassifierForest(
+            n_features=n_features,
+            options=options,
+            seeds=seeds,
+            n_classes=n_classes,
+            capacity=n_classes,
+            dirichlet=self._dirichlet(n_classes),
+        )
+
+    def _can_count(self, weight: float) -> bool:
+        return isinstance(self._core, WeightedClassifierForest) and weight >= 0
+
+    def _expect_weights(self, weights: int | Floats) -> None:
+        """Count in real numbers from where whole ones, of 32 bits, do no longer do."""
+        if isinstance(self._core, WeightedClassifierForest):
+            return
+        total = self._core.total_weight + np.sum(weights)
+        if total < MOST_COUNTED and np.array_equal(weights, np.rint(weights)):
+            return
+        state = self._core.state()
+        for table in state["trees"]:
+            for name in ("n_samples", "counts"):
+                table[name] = table[name].astype(np.float64)
+        self._core = self._core_from(state)
+
+    def _core_from(self, state: dict[str, Any]) -> ClassifierForest | WeightedClassifierForest:
+        options, tables = Options(**state.pop("options")), state["trees"]
+        weighted = bool(tables) and tables[0]["counts"].dtype == np.float64
+        core_class = WeightedClassifierForest if weighted else ClassifierForest
+        return core_class(options=options, **state)
+
+    def _table_columns(self, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        return columns | {"counts": self._in_order(columns["counts"])}
+
+
+def _unique(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the different labels, sorted, and where each of y is among them."""
+    try:
+        labels, inverse = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"y mixes labels that cannot be compared: {error}") from error
+    if labels.dtype.kind == "f" and (fractions := labels[labels != np.rint(labels)]).size:
+        raise ValueError(
+            f"Unknown label type: y holds fractions such as {fractions[0]}, not classes"
+        )
+    return labels, inverse
+
+
+def as_classes(labels: ArrayLike) -> NDArray[Any]:
+    """Return the different labels, sorted."""
+    all_labels = np.asarray(labels)
+    classes = np.unique(all_labels)
+    if all_labels.ndim != 1 or not 1 <= len(classes) <= MOST_CLASSES:
+        raise ValueError(
+            f"classes has shape {all_labels.shape}; it must be a list of 1 to {MOST_CLASSES} labels"
+        )
+    return classes

@@ -1,0 +1,296 @@
+"""AMFClassifier and AMFRegressor for river: rows are dicts, and features come and go.
+
+Each holds the scikit-learn estimator of its name, and with it the same core.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from amforest import estimators
+from amforest._base import Forest
+from amforest._columns import Columns, Features, new_in_frame, new_in_row
+
+try:
+    from river import base
+except ImportError as error:
+    raise ImportError("amforest.river needs river: pip install amforest[river]") from error
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class _River(base.Estimator):
+    """What both estimators share: all but the forecasts."""
+
+    _estimator: ClassVar[type[Forest]]
+    _model: Forest
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        step: float = 1.0,
+        use_aggregation: bool = True,
+        split_pure: bool = False,
+        charge_first: bool = False,
+        predict_extends: bool = False,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.step = step
+        self.use_aggregation = use_aggregation
+        self.split_pure = split_pure
+        self.charge_first = charge_first
+        self.predict_extends = predict_extends
+        self.n_jobs = n_jobs
+        self.seed = seed
+        params = self._get_params()
+        self._model = self._estimator(random_state=params.pop("seed"), **params)
+        self._columns = Columns()
+
+    def learn_one(self, x: Features, y: Any, w: float = 1.0) -> None:
+        """Learn one row.
+
+        Parameters
+        ----------
+        x
+            The features: name -> number. One that is absent, None or NaN is missing; a new one has
+            been missing so far.
+        y
+            The label.
+        w
+            The weight: a row of weight w counts as w rows; one of weight 0 is not learnt.
+        """
+        if w == 0:
+            return
+        if (row := self._columns.full_row(x)) is not None:
+            self._model.learn_one(row, y, w)
+            return
+        columns = self._columns.joined_by(new_in_row(x, self._columns))
+        row = columns.row(x)
+        if columns is self._columns:
+            self._model.learn_one(row, y, w)
+            return
+        with self._keeping(columns):
+            self._model.learn_one(row, y, w)
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series | None = None) -> None:
+        """Learn the rows of X, in their order: the same, bit for bit, as `learn_one` for each.
+
+        Parameters
+        ----------
+        X
+            The features: a column for each.
+        y
+            The labels.
+        w
+            The weights: one for each row or one for all. None means 1.
+        """
+        if not X.columns.is_unique:
+            raise ValueError(f"X has several columns of one name: {X.columns.tolist()}")
+        labels, weights = np.asarray(y), None
+        if w is not None:
+            weights = np.broadcast_to(np.asarray(w, dtype=np.float64), len(X))
+            learnt = weights != 0
+            X, labels, weights = X[learnt], labels[learnt], weights[learnt]
+        if not len(X):
+            return
+        columns = self._columns.joined_by(new_in_frame(X, self._columns))
+        rows = columns.rows(X)
+        with self._keeping(columns):
+            self._model._learn(rows, labels, sample_weight=weights)
+
+    @contextmanager
+    def _keeping(self, columns: Columns) -> Iterator[None]:
+        """Make room for the columns and keep them, unless there is an error.
+
+        Ctrl-C is none: it keeps what was learnt.
+        """
+        before = self._columns
+        with self._model._unchanged_on_error(Exception):
+            _make_room(self._model, columns.width)
+            self._columns = columns
+            try:
+                yield
+            except Exception:
+                self._columns = before
+                raise
+
+    def to_sklearn(self) -> Any:
+        """Return the same forest as the scikit-learn estimator; the two share nothing.
+
+        The features' names become `feature_names_in_` if all are strings.
+        """
+        model, names = copy.deepcopy(self._model), list(self._columns.of)
+        if model._has_learnt():
+            model._resize(max(len(names), 1))
+            if names and all(isinstance(name, str) for name in names):
+                model.feature_names_in_ = np.array(names, dtype=object)
+        return model
+
+    @classmethod
+    def from_sklearn(cls, model: Any) -> Self:
+        """Return the same forest as the scikit-learn estimator `model`; the two share nothing.
+
+        The features have the names `feature_names_in_` or else 0, 1, 2, …
+        """
+        if not isinstance(model, cls._estimator):
+            raise TypeError(f"model is {model!r}; it must be an amforest.{cls.__name__}")
+        params = model.get_params(deep=False)
+        params.pop("classes", None)  # what was announced stays in the copy
+        new = cls(seed=params.pop("random_state"), **params)
+        new._model = copy.deepcopy(model)
+        if model._has_learnt():
+            # scikit-learn would warn of rows without names, and those given to the copy have none.
+            names = new._model.__dict__.pop("feature_names_in_", range(model.n_features_in_))
+            new._columns = Columns(names)
+            _make_room(new._model, new._columns.width)
+        return new
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        core = self._model._core.n_bytes if self._model._has_learnt() else 0
+        return int(super()._raw_memory_usage) + core  # river counts Python's objects only
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"n_estimators": 3, "seed": 1}
+        yield {"n_estimators": 2, "charge_first": True, "predict_extends": True}
+        yield {"n_estimators": 2, "use_aggregation": False, "split_pure": True, "n_jobs": 2}
+
+
+class AMFClassifier(_River, base.MiniBatchClassifier):
+    """Aggregated Mondrian forest for classification, for river.
+
+    New labels and new features may come at any time. Labels are strings, or numbers and bools.
+
+    Parameters
+    ----------
+    n_estimators, step, use_aggregation, dirichlet, split_pure
+        As in `amforest.AMFClassifier`.
+    charge_first, predict_extends, n_jobs
+        As in `amforest.AMFClassifier`.
+    seed
+        The same number gives the same forest.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from amforest.river import AMFClassifier
+    >>> model = AMFClassifier(seed=1)
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 89.75%
+    """
+
+    _estimator = estimators.AMFClassifier
+    _model: estimators.AMFClassifier
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        step: float = 1.0,
+        use_aggregation: bool = True,
+        dirichlet: float | None = None,
+        split_pure: bool = False,
+        charge_first: bool = False,
+        predict_extends: bool = False,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.dirichlet = dirichlet
+        super().__init__(
+            n_estimators,
+            step=step,
+            use_aggregation=use_aggregation,
+            split_pure=split_pure,
+            charge_first=charge_first,
+            predict_extends=predict_extends,
+            n_jobs=n_jobs,
+            seed=seed,
+        )
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
+        """Forecast the probabilities of the labels known so far: {} before any data."""
+        if not self._model._has_learnt():
+            return {}
+        probabilities = self._model.predict_proba_one(self._columns.row(x))
+        return dict(zip(self._labels(), probabilities.tolist(), strict=True))
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Forecast the probabilities of the labels known so far, a column for each."""
+        import pandas as pd  # noqa: PLC0415  # only for those who have frames
+
+        if not (self._model._has_learnt() and len(X)):
+            return pd.DataFrame(index=X.index)
+        probabilities = self._model.predict_proba(self._columns.rows(X))
+        # As objects, labels keep their types.
+        return pd.DataFrame(probabilities, X.index, pd.Index(self._labels(), dtype=object))
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Forecast the most probable label of each row: None before any data."""
+        import pandas as pd  # noqa: PLC0415
+
+        probabilities = self.predict_proba_many(X)
+        if probabilities.empty:
+            return pd.Series([None] * len(X), X.index, dtype=object)
+        labels = probabilities.columns.tolist()
+        return pd.Series([labels[k] for k in probabilities.to_numpy().argmax(axis=1)], X.index)
+
+    def _labels(self) -> list[Any]:
+        """Return the labels as they were learnt, in the order of `classes_`."""
+        labels, order = list(self._model._index_of), self._model._columns
+        return labels if order is None else [labels[k] for k in order.tolist()]
+
+
+class AMFRegressor(_River, base.MiniBatchRegressor):
+    """Aggregated Mondrian forest for regression, for river.
+
+    New features may come at any time.
+
+    Parameters
+    ----------
+    n_estimators, step, use_aggregation, split_pure, charge_first, predict_extends, n_jobs
+        As in `amforest.AMFRegressor`.
+    seed
+        The same number gives the same forest.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from amforest.river import AMFRegressor
+    >>> model = AMFRegressor(seed=1)
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.28944
+    """
+
+    _estimator = estimators.AMFRegressor
+    _model: estimators.AMFRegressor
+
+    def predict_one(self, x: Features, **kwargs: Any) -> float:
+        """Forecast the label: 0 before any data."""
+        return self._model.predict_one(self._columns.row(x)) if self._model._has_learnt() else 0.0
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Forecast the label of each row: 0 before any data."""
+        import pandas as pd  # noqa: PLC0415
+
+        if not (self._model._has_learnt() and len(X)):
+            return pd.Series(0.0, X.index)
+        return pd.Series(self._model.predict(self._columns.rows(X)), X.index)
+
+
+def _make_room(model: Forest, width: int) -> None:
+    if model._has_learnt() and width > model.n_features_in_:
+        model._resize(width)
