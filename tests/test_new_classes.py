@@ -1,6 +1,8 @@
 """Classes that nobody announced: each is known from its first row on."""
 
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -142,3 +144,29 @@ def test_there_are_at_most_65535_classes():
     assert model.n_samples_seen_ == 2
     with pytest.raises(ValueError, match="65535"):
         AMFClassifier(classes=range(65_536)).partial_fit([[0.5]], [1])
+
+
+def test_others_forecast_while_a_class_is_being_learnt():
+    """Each forecast is one of some moment: a distribution over the classes known then."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(3_000, 3)).astype(np.float32)
+    y = rng.permutation(200)[np.arange(3_000) // 15]  # a new class every 15 rows
+    model = AMFClassifier(3, split_pure=True, random_state=0).partial_fit(X[:15], y[:15])
+    done = threading.Event()
+
+    def forecast():
+        while not done.is_set():
+            np.testing.assert_allclose(model.predict_proba(X[:5]).sum(axis=1), 1, rtol=1e-9)
+            assert model.predict_proba_one(X[0]).sum() == pytest.approx(1)
+            assert set(model.predict(X[:5])) <= set(y)
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        forecasts = [pool.submit(forecast) for _ in range(2)]
+        try:
+            for start in range(15, 3_000, 10):
+                model.partial_fit(X[start : start + 10], y[start : start + 10])
+        finally:
+            done.set()
+    assert all(future.result() for future in forecasts)
+    assert len(model.classes_) == 200

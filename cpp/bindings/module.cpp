@@ -404,6 +404,7 @@ template <class Labels> struct Bindings {
             .def_prop_ro("n_samples", &Forest::n_samples)
             .def_prop_ro("total_weight", &Forest::total_weight)
             .def_prop_ro("n_bytes", &Forest::bytes)
+            .def_prop_ro("forecast_size", &Forest::forecast_size)
             .def("learn", &learn, "X"_a.noconvert(), "y"_a.noconvert(), "n_threads"_a,
                  "weights"_a.noconvert() = nb::none())
             .def("learn_row", &learn_row, "x"_a, "y"_a.noconvert(), "weight"_a = 1.0)

@@ -389,8 +389,9 @@ class Forest(BaseEstimator):
             raise ValueError(f"x has {row.ndim} dimensions; one row has 1")
         return row
 
-    def _predict_row(self, x: Sequence[float] | NDArray[Any], size: int) -> Floats:
-        core, out = self._grown(), np.empty(size)
+    def _predict_row(self, x: Sequence[float] | NDArray[Any]) -> Floats:
+        core = self._grown()
+        out = np.empty(core.forecast_size)
         try:
             core.predict_row(x, out)  # type: ignore[arg-type]  # refuses what is not an array
         except TypeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ class ClassForest(Forest):
 
     _core: ClassifierForest | WeightedClassifierForest
     _index_of: dict[Any, int]  # of a class in the core
-    _columns: NDArray[np.intp] | None  # the class in the core of each of classes_; None: the same
+    # classes_, and for each its class in the core (None: the same). In one piece, because others
+    # may forecast while a new class is being learnt.
+    _sorted: tuple[NDArray[Any], NDArray[np.intp] | None]
     classes: ArrayLike | None
     classes_: NDArray[Any]
     dirichlet: float | None
@@ -28,7 +31,7 @@ class ClassForest(Forest):
         announced = self.classes if classes is None else classes
         self.classes_ = as_classes(_unique(labels)[0] if announced is None else announced)
         self._index_of = {label: k for k, label in enumerate(self.classes_.tolist())}
-        self._columns = None
+        self._sorted = self.classes_, None
 
     def _encode(self, y: NDArray[Any], learnt: NDArray[np.intp], classes: Any) -> Encoded:
         labels, inverse = _unique(y)
@@ -89,14 +92,37 @@ class ClassForest(Forest):
         if n_classes > self._core.capacity:
             capacity = min(2 * n_classes, MOST_CLASSES)
             self._core = self._core_from(self._core.state() | {"capacity": capacity})
+        index_of = self._index_of | {
+            label: len(self.classes_) + k for k, label in enumerate(labels)
+        }
+        classes = np.sort(np.append(self.classes_, labels))  # its dtype may change
+        columns = np.array([index_of[label] for label in classes.tolist()])
+        # The core comes last: no forecast has more classes than are known here.
+        self._index_of, self.classes_, self._sorted = index_of, classes, (classes, columns)
         self._core.set_classes(n_classes, self._dirichlet(n_classes))
-        self._index_of |= {label: len(self.classes_) + k for k, label in enumerate(labels)}
-        self.classes_ = np.sort(np.append(self.classes_, labels))  # its dtype may change
-        self._columns = np.array([self._index_of[label] for label in self.classes_.tolist()])
 
     def _in_order(self, by_index: NDArray[Any]) -> NDArray[Any]:
         """Bring the core's classes, in the order in which they became known, into `classes_`'s."""
-        return by_index if self._columns is None else by_index[..., self._columns]
+        return self._with_classes(by_index)[0]
+
+    def _forecast(
+        self, ask: Callable[[Any], NDArray[Any]], rows: Any
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Ask for a forecast, again if a class became known meanwhile: it would lack its share."""
+        by_index = ask(rows)
+        while by_index.shape[-1] < self._core.forecast_size:
+            by_index = ask(rows)
+        return self._with_classes(by_index)
+
+    def _with_classes(self, by_index: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return what the core gives for each class in order, and the classes it belongs to."""
+        classes, columns = self._sorted
+        if columns is None:
+            return by_index, classes
+        missing = len(columns) - by_index.shape[-1]
+        if missing > 0:  # classes that became known after the forecast
+            by_index = np.pad(by_index, [(0, 0)] * (by_index.ndim - 1) + [(0, missing)])
+        return by_index[..., columns], classes
 
     def _dirichlet(self, n_classes: int) -> float:
         default = 0.5 if n_classes <= 2 else 0.01

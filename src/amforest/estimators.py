@@ -187,7 +187,7 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         if (classes := self._announced()) is not None:
             n_rows = check_array(X, **CONVERSION).shape[0]
             return np.full((n_rows, len(classes)), 1 / len(classes))
-        return self._in_order(self._by_blocks(self._grown().predict, X))
+        return self._forecast(self._by_index, X)[0]
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Forecast the logarithms of the probabilities of the classes.
@@ -213,7 +213,11 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         -------
         ndarray of shape (n_samples,)
         """
-        labels: NDArray[Any] = self._most_probable(self.predict_proba(X))
+        announced = self._announced()
+        if announced is None:
+            labels: NDArray[Any] = _most_probable(*self._forecast(self._by_index, X))
+        else:
+            labels = _most_probable(self.predict_proba(X), announced)
         return labels
 
     def predict_proba_one(self, x: Sequence[float] | NDArray[Any]) -> Floats:
@@ -230,7 +234,7 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         if not self._has_learnt() and self.classes is not None:
             forecast: Floats = self.predict_proba(self._row(x)[None])[0]
             return forecast
-        return self._in_order(self._predict_row(x, len(self._index_of)))
+        return self._forecast(self._predict_row, x)[0]
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> Any:
         """Forecast the most probable class of one row, the quick way.
@@ -243,7 +247,9 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         -------
         An element of `classes_`.
         """
-        return self._most_probable(self.predict_proba_one(x))
+        if (classes := self._announced()) is not None:
+            return _most_probable(self.predict_proba_one(x), classes)
+        return _most_probable(*self._forecast(self._predict_row, x))
 
     def predict_proba_by_tree(self, X: ArrayLike) -> Floats:
         """Forecast the probabilities of the classes with each tree; `predict_proba` is their mean.
@@ -256,16 +262,21 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         -------
         ndarray of shape (n_samples, n_estimators, n_classes)
         """
-        return self._in_order(self._by_blocks(self._grown().predict_by_tree, X))
+        return self._forecast(self._by_tree, X)[0]
+
+    def _by_index(self, X: ArrayLike) -> Floats:
+        return self._by_blocks(self._grown().predict, X)
+
+    def _by_tree(self, X: ArrayLike) -> Floats:
+        return self._by_blocks(self._grown().predict_by_tree, X)
 
     def _announced(self) -> NDArray[Any] | None:
         """Return the classes if they are all that is known."""
         return None if self._has_learnt() or self.classes is None else as_classes(self.classes)
 
-    def _most_probable(self, probabilities: Floats) -> Any:
-        announced = self._announced()
-        classes = self.classes_ if announced is None else announced
-        return classes[np.argmax(probabilities, axis=-1)]
+
+def _most_probable(probabilities: Floats, classes: NDArray[Any]) -> Any:
+    return classes[np.argmax(probabilities, axis=-1)]
 
 
 class AMFRegressor(RegressorMixin, Forest):
@@ -402,7 +413,7 @@ class AMFRegressor(RegressorMixin, Forest):
         -------
         float
         """
-        return float(self._predict_row(x, 1)[0])
+        return float(self._predict_row(x)[0])
 
     def predict_by_tree(self, X: ArrayLike) -> Floats:
         """Forecast the labels with each tree; `predict` is their mean.

@@ -250,7 +250,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
 
     def _labels(self) -> list[Any]:
         """Return the labels as they were learnt, in the order of `classes_`."""
-        labels, order = list(self._model._index_of), self._model._columns
+        labels, order = list(self._model._index_of), self._model._sorted[1]
         return labels if order is None else [labels[k] for k in order.tolist()]
 
 

@@ -109,8 +109,9 @@ template <LabelModel Labels> class alignas(128) Tree {
 
     // Many rows, in their order. A row's way up shares nothing with the next row's way down but
     // the links (and counts, where values are missing), so the two go side by side: one waits for
-    // memory, the other for divisions. `row_of(i)` gives x, y and the weight.
-    template <class RowOf> void learn(const RowOf &row_of, std::size_t n_rows) {
+    // memory, the other for divisions. `row_of(i)` gives x, y and the weight. Flattened, because
+    // the compiler inlines less the more label models there are, which cost a fifth of the speed.
+    template <class RowOf> [[gnu::flatten]] void learn(const RowOf &row_of, std::size_t n_rows) {
         Row<Label> last{};
         for (std::size_t i = 0; i < n_rows; ++i) {
             if (i % kAhead == 0 && arena().n_inner() > kBeyondCache)
