@@ -319,10 +319,11 @@ class Forest(BaseEstimator):
         structured ndarray
             With fields `parent`, `left`, `right` (rows of this table, -1 where there is no such
             node), `depth`, `feature` and `threshold` (x[feature] <= threshold goes left; both -1
-            in leaves), `birth_time`, `n_samples`, `counts` (of each class) or `mean`, `lower` and
-            `upper` (the range of the features seen), `share` (½ w / w̄: the weight of the prunings
-            that stop at the node among those that reach it; 1 in leaves), and the same as odds
-            w / (w̄₀ w̄₁) = `odds` · 2^(256 `odds_scale`).
+            in leaves), `birth_time`, `n_samples` (the sum of their weights; whole numbers as long
+            as a classifier's weights are), `counts` (of each class) or `mean`, `lower` and `upper`
+            (the range of the features seen; NaN where none was), `share` (½ w / w̄: the weight of
+            the prunings that stop at the node among those that reach it; 1 in leaves), and the
+            same as odds w / (w̄₀ w̄₁) = `odds` · 2^(256 `odds_scale`).
         """
         core = self._grown()
         if not -core.n_trees <= i < core.n_trees:
