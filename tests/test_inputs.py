@@ -165,8 +165,8 @@ VARIANTS = [
 Y = np.arange(60) % 2
 
 
-def new(cls):
-    return cls(n_estimators=2, random_state=0)
+def new(cls, **params):
+    return cls(n_estimators=2, random_state=0, **params)
 
 
 def learn(model, method, X):
@@ -368,9 +368,9 @@ def with_entry(value, dtype=object):
 TIMES = pd.date_range("2024-01-01", periods=60)
 BAD_COLUMNS = {
     "numbers and text": ([1, "three"] * 30, "'d' must hold numbers only: 'three' is text"),
-    "text": (["1.5"] * 60, "'d' must hold numbers only.*OrdinalEncoder"),
+    "text": (["1.5"] * 60, "'d' must hold numbers only.*categorical_features"),
     "bytes": ([b"1.5"] * 60, "'d' must hold numbers only.*text"),
-    "categories": (pd.Categorical(["x", "y"] * 30), "'d' must hold.*encode categories"),
+    "categories": (pd.Categorical(["x", "y"] * 30), "'d' must hold.*categorical_features"),
     "times": (TIMES, "'d' must hold.*Datetime.*turn times into numbers"),
     "times of a zone": (TIMES.tz_localize("UTC"), "'d' must hold.*turn times into numbers"),
     "durations": (TIMES - TIMES[0], "'d' must hold.*turn durations into numbers"),
@@ -408,7 +408,8 @@ BAD_ARRAYS = {
 @pytest.mark.parametrize("name", BAD_COLUMNS)
 def test_bad_columns_are_named_and_change_nothing(name, method):
     values, message = BAD_COLUMNS[name]
-    refused(new(AMFRegressor).fit(with_column(1), Y), method, with_column(values), message)
+    model = new(AMFRegressor, categorical_features=None).fit(with_column(1), Y)
+    refused(model, method, with_column(values), message)
 
 
 @pytest.mark.parametrize("method", METHODS)

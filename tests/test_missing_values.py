@@ -71,7 +71,8 @@ def test_growing_in_features_equals_having_had_them_all_the_time():
     X[:60, 4:] = np.nan
     whole = AMFClassifier(classes=range(3), random_state=0).fit(X, y)
     model = AMFClassifier(classes=range(3), random_state=0).fit(X[:60, :4], y[:60])
-    model._resize(13)
+    model._resize(13, ())
+    model.n_features_in_ = 13
     assert tables(model.partial_fit(X[60:], y[60:])) == tables(whole)
 
 

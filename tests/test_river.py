@@ -231,7 +231,7 @@ def test_bools_and_numpy_numbers_are_numbers():
 @pytest.mark.parametrize("value", ["red", "1.5", 1j, [1.0]])
 @pytest.mark.parametrize("known", [True, False])
 def test_values_that_are_no_numbers_are_refused_by_name(value, known):
-    model = AMFRegressor(seed=1)
+    model = AMFRegressor(categorical_features=None, seed=1)
     model.learn_one({"size": 1.0, "colour": 2.0} if known else {"size": 1.0}, 1.0)
     before = pickle.dumps(model)
     with pytest.raises(TypeError, match=r"feature 'colour' is .* must be a number"):

@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <cstdint>
@@ -149,7 +150,7 @@ template <class Count> nb::dict label_parameters(const ClassCounts<Count> &label
 nb::dict label_parameters(const RunningMean &) { return {}; }
 
 // A table as a dict of arrays, one per column.
-template <class Labels> nb::dict to_dict(TreeTable<Labels> table, std::size_t n_features) {
+template <class Labels> nb::dict to_dict(TreeTable<Labels> table, const Layout &layout) {
     const std::size_t n = table.n_rows();
     nb::dict dict = label_columns(std::move(table.labels), n);
     dict["parent"] = to_numpy(std::move(table.parent), {n});
@@ -159,8 +160,10 @@ template <class Labels> nb::dict to_dict(TreeTable<Labels> table, std::size_t n_
     dict["feature"] = to_numpy(std::move(table.feature), {n});
     dict["threshold"] = to_numpy(std::move(table.threshold), {n});
     dict["birth_time"] = to_numpy(std::move(table.birth_time), {n});
-    dict["lower"] = to_numpy(std::move(table.lower), {n, n_features});
-    dict["upper"] = to_numpy(std::move(table.upper), {n, n_features});
+    dict["category"] = to_numpy(std::move(table.category), {n});
+    dict["lower"] = to_numpy(std::move(table.lower), {n, layout.n_numbers});
+    dict["upper"] = to_numpy(std::move(table.upper), {n, layout.n_numbers});
+    dict["seen"] = to_numpy(std::move(table.seen), {n, layout.categories.n_words()});
     dict["share"] = to_numpy(std::move(table.share), {n});
     dict["odds"] = to_numpy(std::move(table.odds), {n});
     dict["odds_scale"] = to_numpy(std::move(table.odds_scale), {n});
@@ -171,9 +174,11 @@ template <class Labels> TreeTable<Labels> from_dict(const nb::dict &dict) {
     TreeTable<Labels> table;
     from_numpy(dict, "feature", table.feature);
     from_numpy(dict, "threshold", table.threshold);
+    from_numpy(dict, "category", table.category);
     from_numpy(dict, "birth_time", table.birth_time);
     from_numpy(dict, "lower", table.lower);
     from_numpy(dict, "upper", table.upper);
+    from_numpy(dict, "seen", table.seen);
     from_numpy(dict, "odds", table.odds);
     from_numpy(dict, "odds_scale", table.odds_scale);
     read_label_columns(dict, table.labels);
@@ -203,22 +208,33 @@ template <class Labels> struct Bindings {
 
     static Matrix matrix(const Forest &forest, const Features &X) {
         const Matrix rows{X.data(), X.shape(0), X.shape(1)};
-        return checked(forest, rows, "X");
+        check(forest, rows, "X", [](std::size_t) { return false; });
+        return rows;
     }
 
-    static std::vector<float> row(const Forest &forest, nb::handle x) {
+    // Rows to be learnt, unless their weight is 0.
+    static Matrix matrix(const Forest &forest, const Features &X, const std::span<const double> w) {
+        const Matrix rows{X.data(), X.shape(0), X.shape(1)};
+        check(forest, rows, "X", [=](std::size_t i) { return w.empty() || w[i] > 0; });
+        return rows;
+    }
+
+    static std::vector<float> row(const Forest &forest, nb::handle x, bool is_learnt) {
         std::vector<float> values = RowBuffer(x).floats();
-        checked(forest, {values.data(), 1, values.size()}, "x");
+        check(forest, {values.data(), 1, values.size()}, "x",
+              [=](std::size_t) { return is_learnt; });
         return values;
     }
 
-    static Matrix checked(const Forest &forest, const Matrix &rows, const char *name) {
-        if (rows.n_features != forest.n_features())
+    template <class IsLearnt>
+    static void check(const Forest &forest, const Matrix &rows, const char *name,
+                      const IsLearnt &is_learnt) {
+        const Layout &layout = forest.layout();
+        if (rows.n_features != layout.n_features())
             throw std::invalid_argument(
                 std::string(name) + " has " + std::to_string(rows.n_features) +
-                " features; the forest was built for " + std::to_string(forest.n_features()));
-        check_features(rows, name);
-        return rows;
+                " features; the forest was built for " + std::to_string(layout.n_features()));
+        check_features(rows, layout, name, is_learnt);
     }
 
     static std::span<const Label> labels(const Forest &forest, const Matrix &X,
@@ -233,11 +249,11 @@ template <class Labels> struct Bindings {
         require(forest.tree(0).labels().accepts(y), Labels::kAccepted);
     }
 
-    static std::span<const double> checked_weights(const Matrix &X,
+    static std::span<const double> checked_weights(const Features &X,
                                                    const std::optional<Weights> &weights) {
         if (!weights) return {};
         const std::span<const double> all(weights->data(), weights->shape(0));
-        require(all.size() == X.n_rows, "X and weights must have the same number of rows");
+        require(all.size() == X.shape(0), "X and weights must have the same number of rows");
         for (const double weight : all) check_weight(weight);
         return all;
     }
@@ -250,9 +266,9 @@ template <class Labels> struct Bindings {
 
     static void learn(Forest &forest, const Features &X, const LabelArray &y, std::size_t n_threads,
                       const std::optional<Weights> &weights) {
-        const Matrix rows = matrix(forest, X);
+        const auto weight = checked_weights(X, weights);
+        const Matrix rows = matrix(forest, X, weight);
         const auto all = labels(forest, rows, y);
-        const auto weight = checked_weights(rows, weights);
         for_each_chunk(forest, rows.n_rows, [&](std::size_t first, std::size_t count) {
             forest.learn(rows.rows(first, count), all.subspan(first, count),
                          weight.empty() ? weight : weight.subspan(first, count), n_threads);
@@ -260,7 +276,7 @@ template <class Labels> struct Bindings {
     }
 
     static void learn_row(Forest &forest, nb::handle x, Label y, double weight) {
-        const std::vector<float> values = row(forest, x);
+        const std::vector<float> values = row(forest, x, weight > 0);
         check_label(forest, y);
         check_weight(weight);
         const nb::gil_scoped_release release;
@@ -270,9 +286,9 @@ template <class Labels> struct Bindings {
     static Output<double> predict_then_learn(Forest &forest, const Features &X, const LabelArray &y,
                                              std::size_t n_threads,
                                              const std::optional<Weights> &weights) {
-        const Matrix rows = matrix(forest, X);
+        const auto weight = checked_weights(X, weights);
+        const Matrix rows = matrix(forest, X, weight);
         const auto all = labels(forest, rows, y);
-        const auto weight = checked_weights(rows, weights);
         const std::size_t size = forest.forecast_size();
         std::vector<double> out(rows.n_rows * size);
         for_each_chunk(forest, rows.n_rows, [&](std::size_t first, std::size_t count) {
@@ -306,7 +322,7 @@ template <class Labels> struct Bindings {
 
     // Into an array of the caller's: numpy makes one in a third of the time that we need.
     static void predict_row(const Forest &forest, nb::handle x, nb::handle out) {
-        const std::vector<float> values = row(forest, x);
+        const std::vector<float> values = row(forest, x, false);
         const RowBuffer buffer(out, PyBUF_WRITABLE);
         const std::span<double> forecast = buffer.doubles();
         require(forecast.size() <= forest.forecast_size(), "out is longer than a forecast");
@@ -352,9 +368,9 @@ template <class Labels> struct Bindings {
         {
             const nb::gil_scoped_release release;
             const auto lock = forest.reading();
-            table = to_table(forest.tree(i), forest.n_features());
+            table = to_table(forest.tree(i));
         }
-        return to_dict(std::move(table), forest.n_features());
+        return to_dict(std::move(table), forest.layout());
     }
 
     // All that makes the forest, as plain values and arrays: the constructor's arguments.
@@ -362,7 +378,8 @@ template <class Labels> struct Bindings {
         const std::size_t n_samples = forest.n_samples();
         const auto lock = forest.reading();
         nb::dict state = label_parameters(forest.tree(0).labels());
-        state["n_features"] = forest.n_features();
+        state["n_numbers"] = forest.layout().n_numbers;
+        state["categories"] = forest.layout().categories.room();
         state["n_samples"] = n_samples;
         state["options"] = to_dict(forest.tree(0).options());
         std::vector<std::uint64_t> seeds;
@@ -370,7 +387,7 @@ template <class Labels> struct Bindings {
         for (std::size_t i = 0; i < forest.n_trees(); ++i) {
             const Tree<Labels> &tree = forest.tree(i);
             seeds.insert(seeds.end(), tree.rng_state().begin(), tree.rng_state().end());
-            trees.append(to_dict(to_table(tree, forest.n_features()), forest.n_features()));
+            trees.append(to_dict(to_table(tree), forest.layout()));
         }
         state["seeds"] = to_numpy(std::move(seeds), {forest.n_trees(), 4});
         state["trees"] = trees;
@@ -379,27 +396,26 @@ template <class Labels> struct Bindings {
 
     // Builds a forest in place; `trees` are the tables of grown trees, or None.
     template <class NewLabels>
-    static void build(Forest *self, std::size_t n_features, const Options &options,
+    static void build(Forest *self, const Layout &layout, const Options &options,
                       const NewLabels &new_labels, const Seeds &seeds, const Tables &tables,
                       std::size_t n_samples) {
-        require(n_features > 0, "n_features must be positive");
         require(seeds.shape(0) > 0 && seeds.shape(1) == 4, "seeds must be rows of four words");
         require(!tables || tables->size() == seeds.shape(0), "trees must be as many as seeds");
         std::vector<Tree<Labels>> trees;
         trees.reserve(seeds.shape(0));
         for (std::size_t i = 0; i < seeds.shape(0); ++i) {
             const std::uint64_t *word = seeds.data() + 4 * i;
-            trees.emplace_back(n_features, options, new_labels(),
+            trees.emplace_back(layout, options, new_labels(),
                                Rng::State{word[0], word[1], word[2], word[3]});
             if (tables)
-                from_table(from_dict<Labels>(nb::cast<nb::dict>((*tables)[i])), n_features,
-                           trees.back());
+                from_table(from_dict<Labels>(nb::cast<nb::dict>((*tables)[i])), trees.back());
         }
-        new (self) Forest(n_features, std::move(trees), n_samples);
+        new (self) Forest(std::move(trees), n_samples);
     }
 
     static void bind(nb::class_<Forest> &cls) {
-        cls.def_prop_ro("n_features", &Forest::n_features)
+        cls.def_prop_ro("n_numbers", [](const Forest &f) { return f.layout().n_numbers; })
+            .def_prop_ro("categories", [](const Forest &f) { return f.layout().categories.room(); })
             .def_prop_ro("n_trees", &Forest::n_trees)
             .def_prop_ro("n_samples", &Forest::n_samples)
             .def_prop_ro("total_weight", &Forest::total_weight)
@@ -426,6 +442,16 @@ ClassPrior checked_prior(std::size_t n_classes, double dirichlet, std::size_t ca
     return {n_classes, dirichlet};
 }
 
+// `categories` is the number of categories for which there is room, of each feature.
+Layout checked_layout(std::size_t n_numbers, std::vector<std::uint32_t> categories) {
+    require(n_numbers + categories.size() > 0, "there must be features");
+    for (const std::uint32_t count : categories)
+        require(count > 0 && count <= 65535, "categories must lie in [1, 65535]");
+    return {Categories(std::move(categories)), n_numbers};
+}
+
+using Counts = std::vector<std::uint32_t>;
+
 // `capacity` is the number of classes for which there is room.
 template <class Count> void bind_classifier(nb::module_ &m, const char *name) {
     using Classifier = Bindings<ClassCounts<Count>>;
@@ -433,17 +459,19 @@ template <class Count> void bind_classifier(nb::module_ &m, const char *name) {
     nb::class_<Forest> classifier(m, name);
     classifier.def(
         "__init__",
-        [](Forest *self, std::size_t n_features, const Options &options, const Seeds &seeds,
+        [](Forest *self, std::size_t n_numbers, const Options &options, const Seeds &seeds,
            std::size_t n_classes, double dirichlet, std::size_t capacity, const Tables &trees,
-           std::size_t n_samples) {
+           std::size_t n_samples, const Counts &categories) {
             require(capacity <= 65535, "capacity must be at most 65535");
             const auto prior =
                 std::make_shared<ClassPrior>(checked_prior(n_classes, dirichlet, capacity));
             const auto new_labels = [&] { return ClassCounts<Count>(prior, capacity); };
-            Classifier::build(self, n_features, options, new_labels, seeds, trees, n_samples);
+            Classifier::build(self, checked_layout(n_numbers, categories), options, new_labels,
+                              seeds, trees, n_samples);
         },
-        nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(), "n_classes"_a,
-        "dirichlet"_a, "capacity"_a, "trees"_a = nb::none(), "n_samples"_a = 0);
+        nb::kw_only(), "n_numbers"_a, "options"_a, "seeds"_a.noconvert(), "n_classes"_a,
+        "dirichlet"_a, "capacity"_a, "trees"_a = nb::none(), "n_samples"_a = 0,
+        "categories"_a = Counts());
     classifier.def(
         "set_classes",
         [](Forest &forest, std::size_t n_classes, double dirichlet) {
@@ -491,13 +519,15 @@ NB_MODULE(_core, m) {
     nb::class_<Regressor::Forest> regressor(m, "RegressorForest");
     regressor.def(
         "__init__",
-        [](Regressor::Forest *self, std::size_t n_features, const Options &options,
-           const Seeds &seeds, const Tables &trees, std::size_t n_samples) {
+        [](Regressor::Forest *self, std::size_t n_numbers, const Options &options,
+           const Seeds &seeds, const Tables &trees, std::size_t n_samples,
+           const Counts &categories) {
             const auto new_labels = [] { return RunningMean(); };
-            Regressor::build(self, n_features, options, new_labels, seeds, trees, n_samples);
+            Regressor::build(self, checked_layout(n_numbers, categories), options, new_labels,
+                             seeds, trees, n_samples);
         },
-        nb::kw_only(), "n_features"_a, "options"_a, "seeds"_a.noconvert(), "trees"_a = nb::none(),
-        "n_samples"_a = 0);
+        nb::kw_only(), "n_numbers"_a, "options"_a, "seeds"_a.noconvert(), "trees"_a = nb::none(),
+        "n_samples"_a = 0, "categories"_a = Counts());
     Regressor::bind(regressor);
 }
 

@@ -5,37 +5,30 @@ The only user of the compiled core.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, TypeGuard
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_array, check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from amforest._core import (
-    ClassifierForest,
-    Options,
-    RegressorForest,
-    WeightedClassifierForest,
-)
-from amforest._inputs import Features, Sparse, blocks, check_size, dense, validated
+from amforest._categories import UNKNOWN
+from amforest._core import Options
+from amforest._features import CoreForest, FeatureForest, Floats, as_rows, is_plain, naming
+from amforest._inputs import Features, Table, blocks, dense, expects_categories
 
-Floats = NDArray[np.float64]
 Seeds = NDArray[np.uint64]
-CoreForest = ClassifierForest | WeightedClassifierForest | RegressorForest
 
 _TABLE_FIELDS = (
-    *("parent", "left", "right", "depth", "feature", "threshold", "birth_time", "n_samples"),
-    *("counts", "mean", "lower", "upper", "share", "odds", "odds_scale"),
+    *("parent", "left", "right", "depth", "feature", "threshold", "category", "birth_time"),
+    *("n_samples", "counts", "mean", "lower", "upper", "seen", "share", "odds", "odds_scale"),
 )
 
 
@@ -57,14 +50,12 @@ def tree_seeds(random_state: Any, n_trees: int) -> Seeds:
     return words.astype(np.uint64).reshape(n_trees, 4)
 
 
-class Forest(BaseEstimator):
+class Forest(FeatureForest):
     """The base of `AMFClassifier` and `AMFRegressor`.
 
     A subclass stores its parameters and answers two questions: how labels become what the core
     learns (`_encode`), and how a core is made (`_new_core`, `_core_from`).
     """
-
-    _core: CoreForest
 
     n_estimators: int
     step: float
@@ -82,6 +73,7 @@ class Forest(BaseEstimator):
         "split_pure": ["boolean"],
         "charge_first": ["boolean"],
         "predict_extends": ["boolean"],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -104,7 +96,8 @@ class Forest(BaseEstimator):
         """Return what the core learns for a label, or None if the label is new."""
         raise NotImplementedError
 
-    def _new_core(self, n_features: int, options: Options, seeds: Seeds) -> CoreForest:
+    def _new_core(self, **features: Any) -> CoreForest:
+        """Make a core that has learnt nothing."""
         raise NotImplementedError
 
     # Learning
@@ -144,16 +137,29 @@ class Forest(BaseEstimator):
         """
         if self._has_learnt() and (sample_weight == 1 or self._can_count(sample_weight)):
             label = self._encode_one(y)
-            if label is not None:
-                try:
-                    # The core takes arrays only, and looks at nothing else before it refuses.
-                    self._core.learn_row(x, label, sample_weight)  # type: ignore[arg-type]
-                except TypeError:
-                    self._core.learn_row(self._row(x), label, sample_weight)
+            if label is not None and self._learn_row(x, label, sample_weight):
                 return self
-        return self._learn(self._row(x)[None], [y], sample_weight=[sample_weight])
+        if self._has_learnt():
+            return self._learn(self._table_of(x), [y], sample_weight=[sample_weight])
+        rows: Any = [x] if expects_categories(self, reset=True) else self._row(x)[None]
+        return self._learn(rows, [y], sample_weight=[sample_weight])
 
-    def _learn(self, X: ArrayLike, y: ArrayLike, **how: Any) -> Self:
+    def _learn_row(self, x: Sequence[Any] | NDArray[Any], label: Any, weight: float) -> bool:
+        """Learn a row, unless it has a new category."""
+        if self._categories is None:
+            try:
+                # The core takes arrays only, and looks at nothing else before it refuses.
+                self._core.learn_row(x, label, weight)  # type: ignore[arg-type]
+            except TypeError:
+                self._core.learn_row(self._row(x), label, weight)
+            return True
+        row = self._row(x)
+        if UNKNOWN in row[: len(self._categories)]:
+            return False
+        self._core.learn_row(row, label, weight)
+        return True
+
+    def _learn(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> Self:
         if all(value is None for value in how.values()) and self._learn_plain(X, y):
             return self
         for new, rows, labels, weights in self._batches(X, y, **how):
@@ -161,25 +167,18 @@ class Forest(BaseEstimator):
             self._core.learn(rows, labels, self._n_threads(), weights)
         return self
 
-    def _learn_plain(self, X: ArrayLike, y: ArrayLike) -> bool:
+    def _learn_plain(self, X: ArrayLike | Table, y: ArrayLike) -> bool:
         """Learn arrays that need no checks but the core's; False if X and y are none such.
 
         scikit-learn's checks take a hundred times as long as learning a row.
         """
-        if not (self._needs_no_checks(X) and _is_plain(y, 1) and len(X) == len(y)):
+        if not (self._needs_no_checks(X) and is_plain(y, 1) and len(X) == len(y)):
             return False
         labels = self._encode_plain(y)
         if labels is None:
             return False
-        self._core.learn(_as_rows(X), labels, self._n_threads())
+        self._core.learn(as_rows(X), labels, self._n_threads())
         return True
-
-    def _needs_no_checks(self, X: ArrayLike) -> TypeGuard[NDArray[Any]]:
-        """Tell whether X is a plain array of the right width, without names to be compared."""
-        if not (self._has_learnt() and _is_plain(X, 2)):
-            return False
-        fits = X.shape[1] == self.n_features_in_ and len(X) > 0
-        return fits and not hasattr(self, "feature_names_in_")
 
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike, **how: Any) -> list[Floats]:
         """Return the forecasts batch by batch: later ones may know more classes."""
@@ -202,7 +201,7 @@ class Forest(BaseEstimator):
 
     def _batches(
         self,
-        X: ArrayLike,
+        X: ArrayLike | Table,
         y: ArrayLike,
         *,
         afresh: bool | None = None,
@@ -219,7 +218,7 @@ class Forest(BaseEstimator):
             if first:
                 self._validate_params()
             self._n_threads()
-            rows, labels = self._checked(X, y, reset=first)
+            table, labels = self._validated(X, self._as_labels(y), reset=first)
             n_rows = len(labels)  # a sparse matrix has no len
             weights = None if sample_weight is None else _check_weights(sample_weight, n_rows)
             learnt = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
@@ -229,16 +228,14 @@ class Forest(BaseEstimator):
                 self._begin(labels if afresh else labels[learnt[:1]], classes)
                 classes = None
             encoded = self._encode(labels, learnt, classes)
+            rows = self._learn_categories(table, learnt, first=first)
             if first:
-                options = Options(
-                    step=float(self.step),
-                    use_aggregation=bool(self.use_aggregation),
-                    split_pure=bool(self.split_pure),
-                    charge_first=bool(self.charge_first),
-                    predict_extends=bool(self.predict_extends),
+                self._core = self._new_core(
+                    n_numbers=rows.shape[1] - len(self._room),
+                    categories=list(self._room),
+                    options=self._options(),
+                    seeds=tree_seeds(self.random_state, self.n_estimators),
                 )
-                seeds = tree_seeds(self.random_state, self.n_estimators)
-                self._core = self._new_core(rows.shape[1], options, seeds)
             self._expect_weights(n_rows if weights is None else weights)
         starts = [0, *encoded.new, n_rows]
         for start, end in pairwise(starts):
@@ -247,14 +244,14 @@ class Forest(BaseEstimator):
                 weights_part = None if weights is None else weights[part]
                 yield new, dense(rows[part]), encoded.labels[part], weights_part
 
-    def _checked(
-        self, X: ArrayLike, y: ArrayLike, *, reset: bool
-    ) -> tuple[Features | Sparse, NDArray[Any]]:
-        y = self._as_labels(y)
-        with naming("X"), np.errstate(over="ignore"):
-            rows, labels = validated(self, X, y, reset=reset)
-        check_size(rows)
-        return rows, labels
+    def _options(self) -> Options:
+        return Options(
+            step=float(self.step),
+            use_aggregation=bool(self.use_aggregation),
+            split_pure=bool(self.split_pure),
+            charge_first=bool(self.charge_first),
+            predict_extends=bool(self.predict_extends),
+        )
 
     def _know(self, labels: list[Any]) -> None:
         """Let the core know labels that are new."""
@@ -319,11 +316,15 @@ class Forest(BaseEstimator):
         structured ndarray
             With fields `parent`, `left`, `right` (rows of this table, -1 where there is no such
             node), `depth`, `feature` and `threshold` (x[feature] <= threshold goes left; both -1
-            in leaves), `birth_time`, `n_samples` (the sum of their weights; whole numbers as long
-            as a classifier's weights are), `counts` (of each class) or `mean`, `lower` and `upper`
-            (the range of the features seen; NaN where none was), `share` (½ w / w̄: the weight of
-            the prunings that stop at the node among those that reach it; 1 in leaves), and the
-            same as odds w / (w̄₀ w̄₁) = `odds` · 2^(256 `odds_scale`).
+            in leaves), `category` (a categorical feature's category with this number goes right,
+            all others left; -1 where numbers are split), `birth_time`, `n_samples` (the sum of
+            their weights; whole numbers as long as a classifier's weights are), `counts` (of each
+            class) or `mean`, `lower` and `upper` (the range of the features seen; NaN where none
+            was), `seen` (whether each category of each categorical feature was seen, as
+            `categories_` lists them), `share` (½ w / w̄: the weight of the prunings that stop at
+            the node among those that reach it; 1 in leaves), and the same as odds w / (w̄₀ w̄₁) =
+            `odds` · 2^(256 `odds_scale`). Without categorical features there is no `category` and
+            no `seen`.
         """
         core = self._grown()
         if not -core.n_trees <= i < core.n_trees:
@@ -336,16 +337,10 @@ class Forest(BaseEstimator):
             table[name] = columns[name]
         return table
 
-    def _table_columns(self, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        return columns
-
     @property
     def n_samples_seen_(self) -> int:
         """How many rows were learnt."""
         return self._grown().n_samples
-
-    def _has_learnt(self) -> bool:
-        return "_core" in self.__dict__
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -372,34 +367,25 @@ class Forest(BaseEstimator):
     ) -> NDArray[Any]:
         """Put the rows of X to a method of the core: a sparse X in blocks, others at once."""
         if self._needs_no_checks(X):
-            return ask(_as_rows(X), self._n_threads())
-        with naming("X"), np.errstate(over="ignore"):
-            rows = validated(self, X, reset=False)
-        check_size(rows)
+            return ask(as_rows(X), self._n_threads())
+        rows = self._rows(self._validated(X)[0])
         parts = blocks(rows, 0, rows.shape[0])
         answers = [ask(dense(rows[part]), self._n_threads()) for part in parts]
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
-    def _row(self, x: Sequence[float] | NDArray[Any]) -> Floats:
-        """Convert one row; the core checks its width and its values."""
-        try:
-            row = np.ascontiguousarray(x, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise _numbers_only("x", error) from error
-        if row.ndim != 1:
-            raise ValueError(f"x has {row.ndim} dimensions; one row has 1")
-        return row
-
     def _predict_row(self, x: Sequence[float] | NDArray[Any]) -> Floats:
         core = self._grown()
         out = np.empty(core.forecast_size)
+        if self._categories is not None:
+            core.predict_row(self._row(x), out)
+            return out
         try:
             core.predict_row(x, out)  # type: ignore[arg-type]  # refuses what is not an array
         except TypeError:
             core.predict_row(self._row(x), out)
         return out
 
-    # Pickling, copying and growing: the core as plain arrays
+    # Pickling and copying: the core as plain arrays
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__().copy()
@@ -413,31 +399,6 @@ class Forest(BaseEstimator):
         if core is not None:
             self._core = self._core_from(core)
 
-    def _core_from(self, state: dict[str, Any]) -> CoreForest:
-        """Make a core from what its method `state` gives."""
-        raise NotImplementedError
-
-    def _resize(self, n_features: int) -> None:
-        """Add columns, which have been missing so far, or drop some that always were."""
-        state = self._core.state()
-        more = max(n_features - state["n_features"], 0)
-        for table in state["trees"]:
-            for side in ("lower", "upper"):
-                wide = np.pad(table[side], ((0, 0), (0, more)), constant_values=np.nan)
-                table[side] = np.ascontiguousarray(wide[:, :n_features])
-        self._core = self._core_from(state | {"n_features": n_features})
-        self.n_features_in_ = n_features
-
-
-def _is_plain(array: Any, ndim: int) -> TypeGuard[NDArray[Any]]:
-    """Tell whether it is an array of numbers, and no subclass."""
-    return type(array) is np.ndarray and array.ndim == ndim and array.dtype.kind in "fiu"
-
-
-def _as_rows(X: NDArray[Any]) -> Features:
-    with np.errstate(over="ignore"):  # the core names what is too large
-        return np.ascontiguousarray(X, dtype=np.float32)
-
 
 def _check_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:
     with naming("sample_weight"):
@@ -449,19 +410,3 @@ def _check_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:
     if weights.min() < 0:
         raise ValueError(f"sample_weight holds {weights.min()}; weights must not be negative")
     return weights
-
-
-@contextmanager
-def naming(argument: str) -> Iterator[None]:
-    """Say which argument it was that numpy could not convert."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        if not re.search("could not convert|real number|array element", str(error)):
-            raise
-        raise _numbers_only(argument, error) from error
-
-
-def _numbers_only(argument: str, error: Exception) -> Exception:
-    kind = TypeError if isinstance(error, TypeError) else ValueError
-    return kind(f"{argument} must hold numbers only: {error}")

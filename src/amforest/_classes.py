@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amforest._base import Encoded, Floats, Forest, Seeds
+from amforest._base import Encoded, Forest
 from amforest._core import ClassifierForest, Options, WeightedClassifierForest
+from amforest._features import Floats
 
 MOST_CLASSES = 65_535
 MOST_COUNTED = 2**31  # by whole numbers
@@ -128,15 +129,13 @@ class ClassForest(Forest):
         default = 0.5 if n_classes <= 2 else 0.01
         return float(default if self.dirichlet is None else self.dirichlet)
 
-    def _new_core(self, n_features: int, options: Options, seeds: Seeds) -> ClassifierForest:
+    def _new_core(self, **features: Any) -> ClassifierForest:
         n_classes = len(self.classes_)
         return ClassifierForest(
-            n_features=n_features,
-            options=options,
-            seeds=seeds,
             n_classes=n_classes,
             capacity=n_classes,
             dirichlet=self._dirichlet(n_classes),
+            **features,
         )
 
     def _can_count(self, weight: float) -> bool:
@@ -162,6 +161,7 @@ class ClassForest(Forest):
         return core_class(options=options, **state)
 
     def _table_columns(self, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        columns = super()._table_columns(columns)
         return columns | {"counts": self._in_order(columns["counts"])}
 
 

@@ -4,52 +4,80 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from math import isnan, nan
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from amforest._base import Floats
+from amforest._categories import Categories, Codes, Column, refuse_nan
+from amforest._features import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Features = Mapping[Hashable, Any]
+Wish = Collection[Hashable] | str | None  # the parameter categorical_features
 
 
 class Columns:
-    """Where each feature is in a row. Never changes: more features make another one."""
+    """Where each feature is in a row: categorical ones come first, then numbers.
 
-    def __init__(self, names: Iterable[Hashable] = ()) -> None:
-        self.of = {name: column for column, name in enumerate(names)}
-        self.width = _room(len(self.of))
-        self._spare = (nan,) * (self.width - len(self.of))
+    Never changes: more features, or categories, make another one.
+    """
+
+    def __init__(
+        self, numbers: Iterable[Hashable] = (), categories: Mapping[Hashable, Codes] | None = None
+    ) -> None:
+        self.numbers = list(numbers)
+        self.categorical = list(categories or ())
+        self.categories = Categories((categories or {}).values())
+        self.of = {name: column for column, name in enumerate([*self.categorical, *self.numbers])}
+        self.n_numbers = _room(len(self.numbers))  # that a row has
+        spare = self.n_numbers - len(self.numbers)
+        self.width = len(self.categorical) + self.n_numbers
+        self._spare = (nan,) * spare
         self._pack = struct.Struct(f"{self.width}d").pack
         # Of less than two names, itemgetter makes no tuple.
         self._get = itemgetter(*self.of) if len(self.of) > 1 else None
 
     def __reduce__(self) -> Any:
-        return Columns, (list(self.of),)
+        return Columns, (self.numbers, self._codes())
 
-    def joined_by(self, new: Mapping[Hashable, int]) -> Columns:
-        """Add features by the row in which each has its first value, and then by their names.
+    def joined_by_row(self, x: Features, wish: Wish) -> Columns:
+        """Add what is new in a row.
 
-        A dict's order means nothing to river, so it must not change the forest.
+        A dict's order means nothing to river, so it must not change the forest: new features are
+        added by the row in which each has its first value, and then by their names.
         """
-        if not new:
-            return self
-        return Columns([*self.of, *sorted(_by_name(new), key=new.__getitem__)])
+        new = {name: (0, value) for name, value in x.items() if name not in self.of}
+        missing = [name for name, (_, value) in new.items() if _is_missing(name, value, wish)]
+        for name in missing:
+            del new[name]
+        return self._joined(new, wish, lambda name: [x.get(name)])
+
+    def joined_by_frame(self, X: pd.DataFrame, wish: Wish) -> Columns:
+        """Add what is new in a frame."""
+        new = {}
+        for name in X.columns:
+            if name not in self.of and len(rows := np.flatnonzero(X[name].notna())):
+                new[name] = int(rows[0]), X[name].iloc[rows[0]]
+        return self._joined(
+            new, wish, lambda name: _objects(X[name]) if name in X else [None] * len(X)
+        )
 
     def full_row(self, x: Features) -> Floats | None:
-        """Convert x, the quick way, if it has all features, with numbers, and no others."""
+        """Convert x, the quick way, if it has all features, of their kinds, and no others."""
         # Other kinds of dicts may make up, and even keep, a value for a feature that is absent.
         if len(x) != len(self.of) or self._get is None or type(x) is not dict:
             return None
         try:
-            return np.frombuffer(self._pack(*self._get(x), *self._spare))
-        except (KeyError, struct.error):
+            values = self._get(x)
+            if self.categorical:
+                values = self._encoded(values)
+            return np.frombuffer(self._pack(*values, *self._spare))
+        except (KeyError, TypeError, struct.error):
             return None
 
     def row(self, x: Features) -> Floats:
@@ -58,29 +86,81 @@ class Columns:
             return row
         values = array("d", (nan,)) * self.width
         for name, value in x.items():
-            if name in self.of:
-                values[self.of[name]] = value if type(value) is float else _number(name, value)
+            column = self.of.get(name, -1)
+            if column >= len(self.categorical):
+                values[column] = value if type(value) is float else _number(name, value)
+            elif column >= 0:
+                values[column] = self.categories.encode(column, [value], _called(name))[0]
         return np.frombuffer(values)
 
     def rows(self, X: pd.DataFrame) -> Floats:
         """Convert a frame; features that are not known do not count."""
         rows = np.full((len(X), self.width), nan)
         for name, values in X.items():
-            if name in self.of:
-                rows[:, self.of[name]] = _numbers(name, values)
+            column = self.of.get(name, -1)
+            if column >= len(self.categorical):
+                rows[:, column] = _numbers(name, values)
+            elif column >= 0:
+                rows[:, column] = self.categories.encode(column, _objects(values), _called(name))
         return rows
 
+    def _joined(
+        self,
+        new: Mapping[Hashable, tuple[int, Any]],
+        wish: Wish,
+        values_of: Callable[[Hashable], Column],
+    ) -> Columns:
+        """Add features, of which the first row and value are given, and categories."""
+        in_order = sorted(_by_name(new), key=lambda name: new[name][0])
+        is_category = {name: _is_category(name, new[name][1], wish) for name in in_order}
+        for name in in_order:
+            if not is_category[name]:
+                _number(name, new[name][1])
+        numbers = [*self.numbers, *(name for name in in_order if not is_category[name])]
+        categorical = [*self.categorical, *(name for name in in_order if is_category[name])]
+        categories = self.categories.widened(len(categorical))
+        joined = categories.joined_by(
+            [values_of(name) for name in categorical], [_called(name) for name in categorical]
+        )
+        if not new and joined is categories:
+            return self
+        return Columns(numbers, dict(zip(categorical, joined.codes, strict=True)))
 
-def new_in_row(x: Features, known: Columns) -> dict[Hashable, int]:
-    new = {name: _number(name, value) for name, value in x.items() if name not in known.of}
-    return {name: 0 for name, number in new.items() if not isnan(number)}
+    def _codes(self) -> dict[Hashable, Codes]:
+        return dict(zip(self.categorical, self.categories.codes, strict=True))
+
+    def _encoded(self, values: tuple[Any, ...]) -> list[Any]:
+        """Replace categories by their codes; KeyError if one is not known."""
+        known = self.categories.codes
+        return [codes[value] for codes, value in zip(known, values, strict=False)] + [
+            *values[len(known) :]
+        ]
 
 
-def new_in_frame(X: pd.DataFrame, known: Columns) -> dict[Hashable, int]:
-    """Return the row of the first value of each feature that is not known."""
-    new = {name: _numbers(name, values) for name, values in X.items() if name not in known.of}
-    present = {name: np.flatnonzero(~np.isnan(numbers)) for name, numbers in new.items()}
-    return {name: int(rows[0]) for name, rows in present.items() if len(rows)}
+def _is_category(name: Hashable, value: Any, wish: Wish) -> bool:
+    """Tell whether a feature is categorical, from its name or its first value."""
+    if wish is None:
+        return False
+    return isinstance(value, str) if isinstance(wish, str) else name in wish
+
+
+def _is_missing(name: Hashable, value: Any, wish: Wish) -> bool:
+    if value is None:
+        return True
+    if _is_category(name, value, wish):
+        refuse_nan(value, _called(name))
+        return False
+    return isnan(_number(name, value))
+
+
+def _called(name: Hashable) -> str:
+    return f"feature {name!r}"
+
+
+def _objects(values: pd.Series) -> Column:
+    """Return categories, with None for those that are missing."""
+    column: list[Hashable] = values.astype(object).where(values.notna(), None).tolist()
+    return column
 
 
 def _room(n_features: int) -> int:
@@ -104,8 +184,8 @@ def _number(name: Hashable, value: Any) -> float:
         return float(array("d", (value,))[0])  # float alone would parse strings
     except TypeError as error:
         raise TypeError(
-            f"feature {name!r} is {value!r}; it must be a number, or None if it is missing. "
-            "Encode categories first, for example by river's preprocessing.OneHotEncoder"
+            f"{_called(name)} is {value!r}; it must be a number, or None if it is missing. "
+            "Name features that hold categories in categorical_features"
         ) from error
 
 

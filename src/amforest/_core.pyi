@@ -30,7 +30,9 @@ class Options:
 
 class _Forest(Generic[_Label]):
     @property
-    def n_features(self) -> int: ...
+    def n_numbers(self) -> int: ...
+    @property
+    def categories(self) -> list[int]: ...
     @property
     def n_trees(self) -> int: ...
     @property
@@ -60,7 +62,7 @@ class _ClassifierForest(_Forest[int]):
     def __init__(
         self,
         *,
-        n_features: int,
+        n_numbers: int,
         options: Options,
         seeds: NDArray[np.uint64],
         n_classes: int,
@@ -68,6 +70,7 @@ class _ClassifierForest(_Forest[int]):
         capacity: int,
         trees: list[_Table] | None = None,
         n_samples: int = 0,
+        categories: list[int] = ...,
     ) -> None: ...
     @property
     def capacity(self) -> int: ...
@@ -80,9 +83,10 @@ class RegressorForest(_Forest[float]):
     def __init__(
         self,
         *,
-        n_features: int,
+        n_numbers: int,
         options: Options,
         seeds: NDArray[np.uint64],
         trees: list[_Table] | None = None,
         n_samples: int = 0,
+        categories: list[int] = ...,
     ) -> None: ...

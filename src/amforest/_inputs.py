@@ -1,17 +1,23 @@
 """What users call X, as rows of float32: arrays, lists, data frames, sparse matrices.
 
-A value that is missing is NaN. A sparse matrix stays sparse until its rows are needed.
+A number that is missing is NaN, a category None. A sparse matrix stays sparse until its rows are
+needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isnan
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_array, check_X_y, validate_data
+from sklearn.utils._missing import is_pandas_na
+from sklearn.utils.validation import _num_samples, check_array, check_X_y, validate_data
+
+from amforest._categories import Column, find_columns
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -33,19 +39,28 @@ _ADVICE = {
     "Time": "turn times into numbers first, such as seconds since midnight",
     "Duration": "turn durations into numbers first, such as seconds",
     "Struct": "make a column of each field first",
-    "String": "turn text into numbers first, for example with scikit-learn's OrdinalEncoder",
-    "Categorical": "encode categories first, for example with scikit-learn's OrdinalEncoder",
-    "Enum": "encode categories first, for example with scikit-learn's OrdinalEncoder",
+    "String": "name columns of categories in categorical_features",
+    "Categorical": "name columns of categories in categorical_features",
+    "Enum": "name columns of categories in categorical_features",
 }
 
 
-def validated(estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
+@dataclass(frozen=True)
+class Table:
+    """X, checked: its columns of numbers, and those of categories."""
+
+    numbers: Features | Sparse
+    categories: list[Column]
+
+
+def validated(estimator: Any, X: Any, *y: Any, reset: bool) -> tuple[Any, ...]:
     """Check X, and y if given, as scikit-learn does.
 
     Parameters
     ----------
     estimator : estimator
-        Its `n_features_in_` and `feature_names_in_` are set, or X is held to them.
+        Its `n_features_in_`, `feature_names_in_` and `is_categorical_` are set, or X is held to
+        them.
     X : array-like, data frame or sparse matrix
     *y : array-like
         The labels, if there are any.
@@ -54,17 +69,58 @@ def validated(estimator: Any, X: Any, *y: Any, reset: bool) -> Any:
 
     Returns
     -------
-    rows, or the tuple rows, labels
-        The rows are a contiguous array of float32, or a sparse matrix in CSR format.
+    (table,) or (table, labels)
+        The numbers of the table are a contiguous array of float32, or a sparse matrix in CSR
+        format.
     """
-    frame = _as_frame(X)
-    if frame is None:
-        return validate_data(estimator, _as_numbers(X), *y, reset=reset, **CONVERSION)
-    _check_columns(estimator, frame.to_native(), *y, reset=reset)
-    rows = _frame_rows(frame)
+    if (frame := _as_frame(X)) is not None:
+        _check_columns(estimator, frame.to_native(), *y, reset=reset)
+        kinds = [type(kind).__name__ for kind in frame.schema.values()]
+        _find_categorical(estimator, np.isin(kinds, ("Categorical", "Enum")), reset=reset)
+        numbers: Any = _frame_rows(frame, estimator.is_categorical_)
+        columns = [
+            _frame_categories(frame, j) for j in np.flatnonzero(estimator.is_categorical_).tolist()
+        ]
+    elif expects_categories(estimator, reset=reset):
+        values = as_objects(X)
+        any_values: dict[str, Any] = {"dtype": None, "ensure_all_finite": False}
+        validate_data(estimator, values, *y, reset=reset, **any_values)
+        _find_categorical(estimator, np.zeros(estimator.n_features_in_, dtype=bool), reset=reset)
+        table = separated(values, estimator.is_categorical_)
+        numbers, columns = table.numbers, table.categories
+    else:
+        checked = validate_data(estimator, _as_numbers(X), *y, reset=reset, **CONVERSION)
+        _find_categorical(estimator, np.zeros(estimator.n_features_in_, dtype=bool), reset=reset)
+        rows, *labels = checked if y else (checked,)
+        return Table(rows, []), *labels
+    how = CONVERSION | {"ensure_min_features": 0 if columns else 1}
     if y:
-        return check_X_y(rows, *y, estimator=estimator, **CONVERSION)
-    return check_array(rows, estimator=estimator, input_name="X", **CONVERSION)
+        rows, labels = check_X_y(numbers, *y, estimator=estimator, **how)
+        return Table(rows, columns), labels
+    rows = check_array(numbers, estimator=estimator, input_name="X", **how)
+    return (Table(rows, columns),)
+
+
+def _find_categorical(estimator: Any, from_dtype: NDArray[np.bool_], *, reset: bool) -> None:
+    if reset:
+        names = getattr(estimator, "feature_names_in_", None)
+        wish = estimator.categorical_features
+        estimator.is_categorical_ = find_columns(wish, names, from_dtype)
+
+
+def expects_categories(estimator: Any, *, reset: bool) -> bool:
+    """Tell whether arrays may hold more than numbers."""
+    if not reset:
+        return bool(estimator.is_categorical_.any())
+    wish = estimator.categorical_features
+    return not (wish is None or isinstance(wish, str))
+
+
+def count_rows(estimator: Any, X: Any) -> int:
+    """Return how many rows X has, before anything is known of its columns."""
+    if _as_frame(X) is not None or expects_categories(estimator, reset=True):
+        return int(_num_samples(X))
+    return int(check_array(_as_numbers(X), **CONVERSION).shape[0])
 
 
 def blocks(rows: Features | Sparse, start: int, end: int) -> Iterator[slice]:
@@ -102,9 +158,38 @@ def _as_numbers(X: Any) -> Any:
     return values
 
 
-def _as_array(X: Any) -> NDArray[Any]:
+def as_objects(X: Any) -> NDArray[Any]:
+    """Return values of any kinds as they are; None for what is masked."""
+    if issparse(X):
+        raise TypeError("X is sparse, which categorical_features cannot be; give a frame or array")
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(object), None)
+    return X if isinstance(X, np.ndarray) else _as_array(X, dtype=object)
+
+
+def separated(values: NDArray[Any], is_categorical: NDArray[np.bool_]) -> Table:
+    """Return an array of any values as a table."""
+    numbers = _as_numbers(values[:, ~is_categorical])
+    how = CONVERSION | {"ensure_min_features": 0}
+    columns = [_array_categories(values[:, j]) for j in np.flatnonzero(is_categorical)]
+    return Table(check_array(numbers, input_name="X", **how), columns)
+
+
+def _array_categories(values: NDArray[Any]) -> Column:
+    """Return a column; NaN is missing where the type of the array has nothing else for it."""
+    if values.dtype.kind == "f":
+        return [None if isnan(value) else value for value in values.tolist()]
+    if values.dtype.kind != "O":
+        return list(values.tolist())
+    return [None if value is None or is_pandas_na(value) else value for value in values.tolist()]
+
+
+def _as_array(X: Any, dtype: Any = None) -> NDArray[Any]:
     try:
-        return np.asarray(X)
+        array = np.asarray(X, dtype)
+        if array.ndim == 1 and dtype is object and {type(row) for row in X} <= {list, tuple}:
+            raise ValueError("inhomogeneous")
+        return array
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
@@ -165,7 +250,12 @@ def _check_columns(estimator: Any, X: Any, *y: Any, reset: bool) -> None:
         raise ValueError(f"{error}Select the columns by feature_names_in_ first.") from error
 
 
-def _frame_rows(frame: nw.DataFrame[Any]) -> NDArray[Any]:
+def _frame_rows(frame: nw.DataFrame[Any], is_categorical: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the numbers of a frame."""
+    if is_categorical.all():
+        return np.empty((len(frame), 0), dtype=np.float32)
+    if is_categorical.any():
+        frame = frame.select(np.array(frame.columns)[~is_categorical].tolist())
     kinds = set(frame.schema.values())
     if len(kinds) == 1 and kinds.pop().is_float():
         values = frame.to_numpy()  # at once: columns cost 0.1 ms each
@@ -175,6 +265,14 @@ def _frame_rows(frame: nw.DataFrame[Any]) -> NDArray[Any]:
     for k, column in enumerate(frame.iter_columns()):
         rows[:, k] = _column_values(column)
     return rows
+
+
+def _frame_categories(frame: nw.DataFrame[Any], j: int) -> Column:
+    column = frame[:, j]
+    values = column.to_list()
+    for row in np.flatnonzero(column.is_null().to_numpy()):
+        values[row] = None
+    return values
 
 
 def _column_values(column: Series[Any]) -> NDArray[Any]:

@@ -12,10 +12,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval
 
-from amforest._base import Encoded, Floats, Forest, Seeds, naming
+from amforest._base import Encoded, Forest
 from amforest._classes import ClassForest, as_classes
 from amforest._core import Options, RegressorForest
-from amforest._inputs import CONVERSION
+from amforest._features import Floats, naming
+from amforest._inputs import count_rows
 
 
 class AMFClassifier(ClassifierMixin, ClassForest):
@@ -47,6 +48,12 @@ class AMFClassifier(ClassifierMixin, ClassForest):
     classes : array-like, default=None
         Classes that are known before they appear. Others become known with their first row;
         `fit` knows all that it is given.
+    categorical_features : array-like of bool, int or str, "from_dtype" or None, \
+            default="from_dtype"
+        The columns that hold categories: a mask, their numbers or their names. "from_dtype" means
+        those of a data frame that are of a categorical type. Each category is treated as a column
+        of its own that is 1 or 0; all hashable values may be categories, and new ones may come at
+        any time.
     n_jobs : int, default=None
         The number of threads. None means 1, -1 all cores. It never changes the result.
     random_state : int, RandomState instance or None, default=None
@@ -60,6 +67,10 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         The number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X had some.
+    is_categorical_ : ndarray of shape (n_features_in_,)
+        Which of them hold categories.
+    categories_ : dict
+        Their categories, in the order in which they came, by name or else number of the feature.
     n_samples_seen_ : int
         How many rows were learnt.
 
@@ -100,6 +111,7 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         split_pure: bool = False,
         charge_first: bool = False,
         predict_extends: bool = False,
+        categorical_features: ArrayLike | str | None = "from_dtype",
         classes: ArrayLike | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -111,6 +123,7 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         self.split_pure = split_pure
         self.charge_first = charge_first
         self.predict_extends = predict_extends
+        self.categorical_features = categorical_features
         self.classes = classes
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -185,8 +198,7 @@ class AMFClassifier(ClassifierMixin, ClassForest):
             the constructor, the uniform distribution.
         """
         if (classes := self._announced()) is not None:
-            n_rows = check_array(X, **CONVERSION).shape[0]
-            return np.full((n_rows, len(classes)), 1 / len(classes))
+            return np.full((count_rows(self, X), len(classes)), 1 / len(classes))
         return self._forecast(self._by_index, X)[0]
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
@@ -232,7 +244,8 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         ndarray of shape (n_classes,)
         """
         if not self._has_learnt() and self.classes is not None:
-            forecast: Floats = self.predict_proba(self._row(x)[None])[0]
+            rows: Any = [x]
+            forecast: Floats = self.predict_proba(rows)[0]
             return forecast
         return self._forecast(self._predict_row, x)[0]
 
@@ -302,6 +315,12 @@ class AMFRegressor(RegressorMixin, Forest):
     predict_extends : bool, default=False
         Whether predicting x first extends the partition by x, in expectation over the random
         split. True in the paper's algorithms, False in the experiments.
+    categorical_features : array-like of bool, int or str, "from_dtype" or None, \
+            default="from_dtype"
+        The columns that hold categories: a mask, their numbers or their names. "from_dtype" means
+        those of a data frame that are of a categorical type. Each category is treated as a column
+        of its own that is 1 or 0; all hashable values may be categories, and new ones may come at
+        any time.
     n_jobs : int, default=None
         The number of threads. None means 1, -1 all cores. It never changes the result.
     random_state : int, RandomState instance or None, default=None
@@ -313,6 +332,10 @@ class AMFRegressor(RegressorMixin, Forest):
         The number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X had some.
+    is_categorical_ : ndarray of shape (n_features_in_,)
+        Which of them hold categories.
+    categories_ : dict
+        Their categories, in the order in which they came, by name or else number of the feature.
     n_samples_seen_ : int
         How many rows were learnt.
 
@@ -340,6 +363,7 @@ class AMFRegressor(RegressorMixin, Forest):
         split_pure: bool = False,
         charge_first: bool = False,
         predict_extends: bool = False,
+        categorical_features: ArrayLike | str | None = "from_dtype",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -349,6 +373,7 @@ class AMFRegressor(RegressorMixin, Forest):
         self.split_pure = split_pure
         self.charge_first = charge_first
         self.predict_extends = predict_extends
+        self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -454,8 +479,8 @@ class AMFRegressor(RegressorMixin, Forest):
         with naming("y"):
             return float(y)  # the core checks its size
 
-    def _new_core(self, n_features: int, options: Options, seeds: Seeds) -> RegressorForest:
-        return RegressorForest(n_features=n_features, options=options, seeds=seeds)
+    def _new_core(self, **features: Any) -> RegressorForest:
+        return RegressorForest(**features)
 
     def _core_from(self, state: dict[str, Any]) -> RegressorForest:
         return RegressorForest(options=Options(**state.pop("options")), **state)

@@ -233,7 +233,7 @@ class Tree:
         v = self.root
         while True:
             delta = extension_by_feature(x, v)
-            extension = lane_sum(delta)
+            extension = self.total(delta)
             if extension > 0 and not self.stays_whole(v, y):
                 time = v.tau + self.rng.exponential(extension)
                 children = v.children()
@@ -243,6 +243,9 @@ class Tree:
             if v.children() is None:
                 return v
             v = self.child(v, x)
+
+    def total(self, delta: Floats) -> float:
+        return lane_sum(delta)
 
     def stays_whole(self, v: Node, y: float | None = None) -> bool:
         """Tell whether v may not be split, because its labels (and y) are all equal."""
@@ -336,7 +339,7 @@ class Tree:
 
     def branch_probability(self, v: Node, x: Floats) -> float:
         """p_v = 1 - exp(-Δ_v t_v), t_v being the time from v's birth to its children's."""
-        extension = lane_sum(extension_by_feature(x, v))
+        extension = self.total(extension_by_feature(x, v))
         if extension == 0 or self.stays_whole(v):
             return 0.0
         children = v.children()

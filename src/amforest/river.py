@@ -14,7 +14,7 @@ import numpy as np
 
 from amforest import estimators
 from amforest._base import Forest
-from amforest._columns import Columns, Features, new_in_frame, new_in_row
+from amforest._columns import Columns, Features, Wish
 
 try:
     from river import base
@@ -40,6 +40,7 @@ class _River(base.Estimator):
         split_pure: bool = False,
         charge_first: bool = False,
         predict_extends: bool = False,
+        categorical_features: Wish = "from_dtype",
         n_jobs: int | None = None,
         seed: int | None = None,
     ) -> None:
@@ -49,9 +50,16 @@ class _River(base.Estimator):
         self.split_pure = split_pure
         self.charge_first = charge_first
         self.predict_extends = predict_extends
+        self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.seed = seed
-        params = self._get_params()
+        if isinstance(categorical_features, str) and categorical_features != "from_dtype":
+            raise ValueError(
+                f"categorical_features is {categorical_features!r}; it must be 'from_dtype', None "
+                "or a collection of names"
+            )
+        # To the model, codes are numbers like others; only its core knows better.
+        params = self._get_params() | {"categorical_features": None}
         self._model = self._estimator(random_state=params.pop("seed"), **params)
         self._columns = Columns()
 
@@ -61,8 +69,8 @@ class _River(base.Estimator):
         Parameters
         ----------
         x
-            The features: name -> number. One that is absent, None or NaN is missing; a new one has
-            been missing so far.
+            The features: name -> number or category. One that is absent or None is missing, and so
+            is a number that is NaN; a new one has been missing so far.
         y
             The label.
         w
@@ -73,7 +81,7 @@ class _River(base.Estimator):
         if (row := self._columns.full_row(x)) is not None:
             self._model.learn_one(row, y, w)
             return
-        columns = self._columns.joined_by(new_in_row(x, self._columns))
+        columns = self._columns.joined_by_row(x, self.categorical_features)
         row = columns.row(x)
         if columns is self._columns:
             self._model.learn_one(row, y, w)
@@ -102,7 +110,7 @@ class _River(base.Estimator):
             X, labels, weights = X[learnt], labels[learnt], weights[learnt]
         if not len(X):
             return
-        columns = self._columns.joined_by(new_in_frame(X, self._columns))
+        columns = self._columns.joined_by_frame(X, self.categorical_features)
         rows = columns.rows(X)
         with self._keeping(columns):
             self._model._learn(rows, labels, sample_weight=weights)
@@ -115,7 +123,7 @@ class _River(base.Estimator):
         """
         before = self._columns
         with self._model._unchanged_on_error(Exception):
-            _make_room(self._model, columns.width)
+            _make_room(self._model, columns)
             self._columns = columns
             try:
                 yield
@@ -128,10 +136,20 @@ class _River(base.Estimator):
 
         The features' names become `feature_names_in_` if all are strings.
         """
-        model, names = copy.deepcopy(self._model), list(self._columns.of)
+        model, columns = copy.deepcopy(self._model), self._columns
+        names, categorical = list(columns.of), columns.categorical
+        have_names = bool(names) and all(isinstance(name, str) for name in names)
+        if categorical:
+            numbers = list(range(len(categorical)))
+            model.categorical_features = categorical if have_names else numbers
+        else:
+            model.categorical_features = self.categorical_features
         if model._has_learnt():
-            model._resize(max(len(names), 1))
-            if names and all(isinstance(name, str) for name in names):
+            model._resize(len(columns.numbers) or int(not categorical), model._room)
+            model.n_features_in_ = max(len(names), 1)
+            model.is_categorical_ = np.arange(model.n_features_in_) < len(categorical)
+            model._categories = columns.categories if categorical else None
+            if have_names:
                 model.feature_names_in_ = np.array(names, dtype=object)
         return model
 
@@ -145,13 +163,22 @@ class _River(base.Estimator):
             raise TypeError(f"model is {model!r}; it must be an amforest.{cls.__name__}")
         params = model.get_params(deep=False)
         params.pop("classes", None)  # what was announced stays in the copy
+        wish = params["categorical_features"]
+        if not (wish is None or isinstance(wish, str)):
+            params["categorical_features"] = list(model.categories_)
         new = cls(seed=params.pop("random_state"), **params)
         new._model = copy.deepcopy(model)
+        new._model.categorical_features = None
         if model._has_learnt():
             # scikit-learn would warn of rows without names, and those given to the copy have none.
-            names = new._model.__dict__.pop("feature_names_in_", range(model.n_features_in_))
-            new._columns = Columns(names)
-            _make_room(new._model, new._columns.width)
+            names = new._model.__dict__.pop("feature_names_in_", np.arange(model.n_features_in_))
+            codes = model._categories.codes if model._categories else ()
+            new._columns = Columns(
+                names[~model.is_categorical_].tolist(),
+                dict(zip(names[model.is_categorical_].tolist(), codes, strict=True)),
+            )
+            new._model._categories = None
+            _make_room(new._model, new._columns)
         return new
 
     @property
@@ -177,6 +204,9 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
         As in `amforest.AMFClassifier`.
     charge_first, predict_extends, n_jobs
         As in `amforest.AMFClassifier`.
+    categorical_features
+        The names of features that hold categories, of any hashable kind. "from_dtype" means those
+        whose first value is text.
     seed
         The same number gives the same forest.
 
@@ -202,6 +232,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
         split_pure: bool = False,
         charge_first: bool = False,
         predict_extends: bool = False,
+        categorical_features: Wish = "from_dtype",
         n_jobs: int | None = None,
         seed: int | None = None,
     ) -> None:
@@ -213,6 +244,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
             split_pure=split_pure,
             charge_first=charge_first,
             predict_extends=predict_extends,
+            categorical_features=categorical_features,
             n_jobs=n_jobs,
             seed=seed,
         )
@@ -263,6 +295,9 @@ class AMFRegressor(_River, base.MiniBatchRegressor):
     ----------
     n_estimators, step, use_aggregation, split_pure, charge_first, predict_extends, n_jobs
         As in `amforest.AMFRegressor`.
+    categorical_features
+        The names of features that hold categories, of any hashable kind. "from_dtype" means those
+        whose first value is text.
     seed
         The same number gives the same forest.
 
@@ -291,6 +326,12 @@ class AMFRegressor(_River, base.MiniBatchRegressor):
         return pd.Series(self._model.predict(self._columns.rows(X)), X.index)
 
 
-def _make_room(model: Forest, width: int) -> None:
-    if model._has_learnt() and width > model.n_features_in_:
-        model._resize(width)
+def _make_room(model: Forest, columns: Columns) -> None:
+    room = columns.categories.room(model._room)
+    if not model._has_learnt():
+        model._room = room
+        return
+    if (columns.n_numbers, room) != (model._core.n_numbers, model._room):
+        model._resize(columns.n_numbers, room)
+    model.n_features_in_ = columns.width
+    model.is_categorical_ = np.zeros(columns.width, dtype=bool)

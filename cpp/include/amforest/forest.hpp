@@ -27,32 +27,51 @@ struct Matrix {
     Matrix rows(std::size_t first, std::size_t count) const {
         return {data + first * n_features, count, n_features};
     }
+    const float *operator[](std::size_t i) const { return data + i * n_features; }
 };
 
 // Features beyond this could make a sum of extensions overflow in float32.
 inline constexpr float kLargestFeature = 0x1.0p100F;
 
-// Throws std::invalid_argument, naming the place, unless every value may be learnt. NaN may.
-inline void check_features(const Matrix &X, const char *name) {
-    const std::size_t size = X.n_rows * X.n_features;
-    const auto is_bad = [](float x) { return std::abs(x) > kLargestFeature; };
-    const float *bad = std::find_if(X.data, X.data + size, is_bad);
-    if (bad == X.data + size) return;
-    const auto at = static_cast<std::size_t>(bad - X.data);
+[[noreturn]] inline void refuse(const Matrix &X, const char *name, std::size_t at,
+                                const char *wanted) {
     std::string place = std::to_string(at % X.n_features);
     if (X.n_rows > 1) place = std::to_string(at / X.n_features) + ", " + place;
-    throw std::invalid_argument(std::string(name) + "[" + place + "] is " + std::to_string(*bad) +
-                                "; features must be finite and lie within ±2**100");
+    throw std::invalid_argument(std::string(name) + "[" + place + "] is " +
+                                std::to_string(X.data[at]) + "; " + wanted);
+}
+
+// Throws std::invalid_argument, naming the place, unless all values may be given. NaN may. A
+// category that is not known may only where `is_learnt(row)` is false.
+template <class IsLearnt>
+void check_features(const Matrix &X, const Layout &layout, const char *name,
+                    const IsLearnt &is_learnt) {
+    const auto is_bad = [](float x) { return std::abs(x) > kLargestFeature; };
+    for (std::size_t i = 0; i < X.n_rows; ++i) {
+        const float *const x = X[i], *const numbers = x + layout.n_codes();
+        const std::size_t at = i * X.n_features;
+        for (std::size_t f = 0; f < layout.n_codes(); ++f) {
+            const auto room = static_cast<float>(layout.categories.room()[f]);
+            const bool is_code =
+                x[f] >= (is_learnt(i) ? 0 : kUnknown) && x[f] < room && x[f] == std::floor(x[f]);
+            if (!is_code && !std::isnan(x[f]))
+                refuse(X, name, at + f, "a category must be one that is known");
+        }
+        const float *bad = std::find_if(numbers, numbers + layout.n_numbers, is_bad);
+        if (bad != numbers + layout.n_numbers)
+            refuse(X, name, at + static_cast<std::size_t>(bad - x),
+                   "features must be finite and lie within ±2**100");
+    }
 }
 
 template <LabelModel Labels> class Forest {
   public:
     using Label = typename Labels::Label;
 
-    Forest(std::size_t n_features, std::vector<Tree<Labels>> trees, std::size_t n_samples = 0)
-        : n_features_(n_features), trees_(std::move(trees)), n_samples_(n_samples) {}
+    explicit Forest(std::vector<Tree<Labels>> trees, std::size_t n_samples = 0)
+        : trees_(std::move(trees)), n_samples_(n_samples) {}
 
-    std::size_t n_features() const { return n_features_; }
+    const Layout &layout() const { return trees_.front().arena().layout(); }
     std::size_t n_trees() const { return trees_.size(); }
     // The rows that were learnt.
     std::size_t n_samples() const {
@@ -95,7 +114,7 @@ template <LabelModel Labels> class Forest {
     // Without weights, all are 1. A row of weight 0 is not learnt.
     void learn(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
                std::size_t n_threads) {
-        const PaddedRows rows(X);
+        const PreparedRows rows(X, layout());
         const std::unique_lock lock(mutex_);
         prepare(rows, weights);
         const auto row_of = [&](std::size_t i) { return row(rows, y, weights, i); };
@@ -112,16 +131,17 @@ template <LabelModel Labels> class Forest {
     void predict_then_learn(const Matrix &X, std::span<const Label> y,
                             std::span<const double> weights, double *out, std::size_t entries,
                             std::size_t n_threads) {
-        const PaddedRows rows(X);
+        const PreparedRows rows(X, layout());
         const std::size_t size = X.n_rows * entries;
         std::vector<double> by_tree(trees_.size() * size);
         const std::unique_lock lock(mutex_);
         prepare(rows, weights);
         for_each_index(trees_.size(), worth_while(X, n_threads), [&](std::size_t t) {
             Predictor predictor(trees_[t].labels());
+            const auto point_at = [&](std::size_t i) { return rows[i]; };
             double *next = &by_tree[t * size];
             for (std::size_t i = 0; i < X.n_rows; ++i) {
-                predictor.predict({&trees_[t], 1}, rows, i, i + 1,
+                predictor.predict({&trees_[t], 1}, point_at, i, i + 1,
                                   [&](std::size_t, std::size_t, const auto &forecast) {
                                       next = std::ranges::copy(forecast.first(entries), next).out;
                                   });
@@ -154,50 +174,57 @@ template <LabelModel Labels> class Forest {
 
     // out[row][tree]
     void weighted_depth(const Matrix &X, double *out, std::size_t n_threads) const {
-        const PaddedRows rows(X);
         const auto lock = reading();
         for_each_block(X.n_rows, worth_while(X, n_threads),
                        [&](std::size_t first, std::size_t last) {
                            for (std::size_t t = 0; t < trees_.size(); ++t)
                                for (std::size_t i = first; i < last; ++i)
-                                   out[i * trees_.size() + t] = trees_[t].weighted_depth(rows[i]);
+                                   out[i * trees_.size() + t] = trees_[t].weighted_depth(X[i]);
                        });
     }
 
     // out[row][tree] = the leaf, as a row of the tree's table
     void apply(const Matrix &X, std::int64_t *out, std::size_t n_threads) const {
-        const PaddedRows rows(X);
         const auto lock = reading();
         for_each_index(trees_.size(), n_threads, [&](std::size_t t) {
             const std::vector<std::int64_t> table_row = table_rows_of_leaves(trees_[t].arena());
             for (std::size_t i = 0; i < X.n_rows; ++i)
-                out[i * trees_.size() + t] = table_row[row_of(trees_[t].leaf_of(rows[i]))];
+                out[i * trees_.size() + t] = table_row[row_of(trees_[t].leaf_of(X[i]))];
         });
     }
 
   private:
-    // Rows padded to whole lanes. Adding 0 turns -0 into 0, so that equal rows have equal bits.
-    class PaddedRows {
+    // Rows for learning. Adding 0 turns -0 into 0, so that equal rows have equal bits.
+    class PreparedRows {
       public:
-        explicit PaddedRows(const Matrix &X)
-            : size_(X.n_rows), width_(padded(X.n_features)), values_(size_ * width_) {
-            for (std::size_t i = 0; i < X.n_rows; ++i)
-                std::transform(X.data + i * X.n_features, X.data + (i + 1) * X.n_features,
-                               &values_[i * width_], [](float x) { return x + 0.0F; });
+        PreparedRows(const Matrix &X, const Layout &layout)
+            : size_(X.n_rows), row_size_(layout.n_codes() + layout.width()),
+              n_words_(layout.categories.n_words()), values_(size_ * row_size_),
+              sets_(size_ * n_words_) {
+            for (std::size_t i = 0; i < size_; ++i) {
+                std::transform(X[i], X[i] + X.n_features, &values_[i * row_size_],
+                               [](float x) { return x + 0.0F; });
+                for (std::size_t f = 0; f < layout.n_codes(); ++f)
+                    if (const float code = X[i][f]; !std::isnan(code))
+                        layout.categories.insert(f, code, &sets_[i * n_words_]);
+            }
         }
         std::size_t size() const { return size_; }
-        const float *operator[](std::size_t i) const { return &values_[i * width_]; }
+        Point operator[](std::size_t i) const {
+            return {values_.data() + i * row_size_, sets_.data() + i * n_words_};
+        }
 
         bool have_gaps() const {
             return std::ranges::any_of(values_, [](float x) { return std::isnan(x); });
         }
 
       private:
-        std::size_t size_, width_;
+        std::size_t size_, row_size_, n_words_;
         std::vector<float> values_;
+        std::vector<Word> sets_;
     };
 
-    static Row<Label> row(const PaddedRows &rows, std::span<const Label> y,
+    static Row<Label> row(const PreparedRows &rows, std::span<const Label> y,
                           std::span<const double> weights, std::size_t i) {
         return {rows[i], y[i], weights.empty() ? 1.0 : weights[i]};
     }
@@ -213,9 +240,9 @@ template <LabelModel Labels> class Forest {
         }
 
         // Calls use(t, i, forecast) for all trees and rows [first, last), tree after tree.
-        template <class Use>
-        void predict(std::span<const Tree<Labels>> trees, const PaddedRows &rows, std::size_t first,
-                     std::size_t last, const Use &use) {
+        template <class PointAt, class Use>
+        void predict(std::span<const Tree<Labels>> trees, const PointAt &point_at,
+                     std::size_t first, std::size_t last, const Use &use) {
             struct Pair {
                 std::size_t t, i;
             };
@@ -225,8 +252,8 @@ template <LabelModel Labels> class Forest {
             for (Pair begin{0, first}, end = begin; begin.t < trees.size(); begin = end) {
                 std::ranges::fill(mixtures_, 0.0);
                 for (; end.t < trees.size() && walks_.size() < kTogether; end = next(end))
-                    walks_.push_back(trees[end.t].start(rows[end.i], mixture(walks_.size()),
-                                                        mixture(kTogether)));
+                    walks_.push_back(trees[end.t].start(point_at(end.i), mixture(walks_.size()),
+                                                        mixture(kTogether).data()));
                 const std::size_t count = walks_.size();
                 go_down();
                 for (std::size_t k = 0; k < count; ++k, begin = next(begin))
@@ -268,7 +295,7 @@ template <LabelModel Labels> class Forest {
             const std::span<Learner> learners(places.data(), count);
             for (std::size_t k = 0; k < count; ++k)
                 learners[k] = {&trees_[first + k], trees_[first + k].start()};
-            in_turn(learners, [&](Learner &l) { return l.tree->go_down(l.v, row.x); });
+            in_turn(learners, [&](Learner &l) { return l.tree->go_down(l.v, row.x.values); });
             for (Learner &l : learners) {
                 l.tree->turn(row.x, row.y, row.weight);
                 while (l.tree->go_up(row.y, row.weight)) {
@@ -292,13 +319,24 @@ template <LabelModel Labels> class Forest {
                        [&](std::size_t b) { work(b * block, std::min(n_rows, (b + 1) * block)); });
     }
 
-    // Calls use(tree, row, forecast); for each row in the order of the trees.
+    // Calls use(tree, row, forecast); for each row in the order of the trees. Only extending the
+    // partition needs more than the values as they are.
     template <class Use>
     void for_each_forecast(const Matrix &X, std::size_t n_threads, const Use &use) const {
-        const PaddedRows rows(X);
+        if (!trees_.front().options().predict_extends) {
+            const auto point_at = [&](std::size_t i) { return Point{X[i], nullptr}; };
+            return for_each_forecast(X, point_at, n_threads, use);
+        }
+        const PreparedRows rows(X, layout());
+        for_each_forecast(X, [&](std::size_t i) { return rows[i]; }, n_threads, use);
+    }
+
+    template <class PointAt, class Use>
+    void for_each_forecast(const Matrix &X, const PointAt &point_at, std::size_t n_threads,
+                           const Use &use) const {
         const auto lock = reading();
         const auto predict = [&](std::size_t first, std::size_t last) {
-            Predictor(trees_.front().labels()).predict(trees_, rows, first, last, use);
+            Predictor(trees_.front().labels()).predict(trees_, point_at, first, last, use);
         };
         for_each_block(X.n_rows, worth_while(X, n_threads), predict);
     }
@@ -308,7 +346,7 @@ template <LabelModel Labels> class Forest {
     }
 
     // Whatever learning the rows may need, before anything changes.
-    void prepare(const PaddedRows &rows, std::span<const double> weights) {
+    void prepare(const PreparedRows &rows, std::span<const double> weights) {
         const double weight = weights.empty()
                                   ? static_cast<double>(rows.size())
                                   : std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -327,7 +365,6 @@ template <LabelModel Labels> class Forest {
         n_samples_ -= static_cast<std::size_t>(std::ranges::count(weights, 0.0));
     }
 
-    std::size_t n_features_;
     std::vector<Tree<Labels>> trees_;
     std::size_t n_samples_;
     mutable std::shared_mutex mutex_; // many may predict, or one may learn

@@ -31,7 +31,7 @@ class Block {
 
     // Makes the block larger and keeps what is in it. If that fails, throws and changes nothing.
     void grow(std::size_t bytes) {
-        bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+        bytes = std::max((bytes + kAlignment - 1) / kAlignment, std::size_t{1}) * kAlignment;
         std::byte *grown = resized(bytes);
         if (grown == nullptr) throw std::bad_alloc();
         data_ = grown;

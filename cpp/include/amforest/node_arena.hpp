@@ -5,17 +5,20 @@
 //
 // A leaf keeps one point, or a lower and an upper corner once it is more than a point. An inner
 // node keeps the two corners of its range, unless both its children are leaves: then their ranges
-// make up its own. Ids never change and nothing is ever moved.
+// make up its own. The categories seen lie behind the corners. Ids never change and nothing is ever
+// moved.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 
 #include "amforest/counters.hpp"
+#include "amforest/features.hpp"
 #include "amforest/memory.hpp"
-#include "amforest/ranges.hpp"
 #include "amforest/scaled.hpp"
 
 namespace amforest {
@@ -34,23 +37,27 @@ inline std::size_t row_of(NodeId v) { return v & ~kLeafBit; }
 struct alignas(64) InnerNode {
     std::array<NodeId, 2> child = {kNone, kNone};
     std::uint32_t feature = 0; // j_v
-    float threshold = 0;       // s_v: x_j <= s_v goes to child 0
+    // x_j goes to child 1 if s_v < x_j <= ceiling. For numbers the ceiling is infinite; the column
+    // of a category holds those whose code lies between the two.
+    float threshold = 0; // s_v
+    float ceiling = std::numeric_limits<float>::infinity();
+    std::uint32_t box = kNone; // row of the range's corners, unless the children are leaves
     double split_time = 0;     // tau of both children
     Scaled odds = {1, 0};      // w_v / (w-bar_v0 w-bar_v1)
     double share = 0;          // 1/2 w_v / w-bar_v, kept so that predicting need not divide
-    std::uint32_t box = kNone; // row of the range's corners, unless the children are leaves
 };
 
 class NodeArena {
   public:
-    explicit NodeArena(std::size_t n_features)
-        : width_(padded(n_features)), boxes_(2 * row_bytes()), points_(row_bytes()),
-          uppers_(row_bytes()) {
+    explicit NodeArena(const Layout &layout)
+        : layout_(layout), n_codes_(layout.n_codes()), width_(layout.width()),
+          n_words_(layout.categories.n_words()), boxes_(2 * corner_bytes() + set_bytes()),
+          points_(corner_bytes() + set_bytes()), uppers_(corner_bytes()) {
         inner_.make_room(1);
         inner_.add(InnerNode{}); // the stem
     }
 
-    std::size_t width() const { return width_; }
+    const Layout &layout() const { return layout_; }
     std::size_t n_inner() const { return inner_.size() - 1; }
     std::size_t n_leaves() const { return points_.size(); }
     std::size_t bytes() const {
@@ -69,57 +76,80 @@ class NodeArena {
             rows->make_room(count);
     }
 
-    NodeId add_leaf(const float *x) {
-        std::copy_n(x, width_, points_.at<float>(points_.add()));
+    NodeId add_leaf(Point x) {
+        const std::uint32_t row = points_.add();
+        std::copy_n(numbers(x), width_, points_.at<float>(row));
+        std::copy_n(x.categories, n_words_, points_.at<Word>(row) + width_);
         return upper_of_.add(kNone) | kLeafBit;
+    }
+
+    NodeId add_leaf(const Range &range) {
+        const std::uint32_t row = points_.add();
+        std::copy_n(range.lower.data(), width_, points_.at<float>(row));
+        std::copy_n(range.seen.data(), n_words_, points_.at<Word>(row) + width_);
+        if (std::memcmp(range.lower.data(), range.upper.data(), corner_bytes()) == 0)
+            return upper_of_.add(kNone) | kLeafBit;
+        const std::uint32_t upper = uppers_.add();
+        std::copy_n(range.upper.data(), width_, uppers_.at<float>(upper));
+        return upper_of_.add(upper) | kLeafBit;
     }
 
     NodeId add_inner(const InnerNode &node) { return inner_.add(node); }
 
     // Gives an inner node a box of its own.
-    void set_range(NodeId v, const float *lower, const float *upper) {
-        inner(v).box = boxes_.add();
-        auto *corners = boxes_.at<float>(inner(v).box);
-        std::copy_n(lower, width_, corners);
-        std::copy_n(upper, width_, corners + width_);
+    void set_range(NodeId v, const Range &range) {
+        const std::uint32_t row = inner(v).box = boxes_.add();
+        std::copy_n(range.lower.data(), width_, boxes_.at<float>(row));
+        std::copy_n(range.upper.data(), width_, boxes_.at<float>(row) + width_);
+        std::copy_n(range.seen.data(), n_words_, boxes_.at<Word>(row) + 2 * width_);
     }
 
-    void copy_range(NodeId v, float *lower, float *upper) const {
-        const auto [first, second] = boxes_of(v);
-        std::copy_n(first.lower, width_, lower);
-        std::copy_n(first.upper, width_, upper);
+    void copy_range(NodeId v, Range &range) const {
+        const auto [first, second, seen] = view(v);
+        std::copy_n(first.lower, width_, range.lower.data());
+        std::copy_n(first.upper, width_, range.upper.data());
+        for (std::size_t w = 0; w < n_words_; ++w) range.seen[w] = seen[w];
         if (second.lower == nullptr) return;
-        kernels::chosen.widen(second.lower, lower, upper, width_);
-        kernels::chosen.widen(second.upper, lower, upper, width_);
+        for (const float *corner : {second.lower, second.upper})
+            kernels::chosen.widen(corner, range.lower.data(), range.upper.data(), width_);
     }
 
     // How far x lies outside the range of v, summed over features.
-    float extension(NodeId v, const float *x) const {
-        const auto [first, second] = boxes_of(v);
-        count_load(bytes_of(first) + bytes_of(second));
-        return second.lower == nullptr ? kernels::chosen.extension(x, first, width_)
-                                       : kernels::chosen.extension_of_two(x, first, second, width_);
+    float extension(NodeId v, Point x) const {
+        const auto [first, second, seen] = view(v);
+        count_load(bytes_of(first) + bytes_of(second) + set_bytes());
+        const float of_numbers =
+            second.lower == nullptr
+                ? kernels::chosen.extension(numbers(x), first, width_)
+                : kernels::chosen.extension_of_two(numbers(x), first, second, width_);
+        if (n_words_ == 0) return of_numbers;
+        return of_numbers + layout_.categories.extension(x.values, x.categories, seen);
     }
 
-    bool holds(NodeId v, const float *x) const {
-        const auto [first, second] = boxes_of(v);
-        return amforest::holds(x, first, second.lower == nullptr ? first : second, width_);
+    bool holds(NodeId v, Point x) const {
+        const auto [first, second, seen] = view(v);
+        return amforest::holds(numbers(x), first, second.lower == nullptr ? first : second,
+                               width_) &&
+               layout_.categories.includes(seen, x.categories);
     }
 
     // R_v becomes the smallest box that holds R_v and x. Where two leaves make up R_v, theirs do.
-    void widen(NodeId v, const float *x) {
+    void widen(NodeId v, Point x) {
         if (!is_leaf(v)) {
             if (inner(v).box == kNone) return;
             auto *corners = boxes_.at<float>(inner(v).box);
-            return kernels::chosen.widen(x, corners, corners + width_, width_);
+            kernels::chosen.widen(numbers(x), corners, corners + width_, width_);
+            return insert(x, boxes_.at<Word>(inner(v).box) + 2 * width_);
         }
+        insert(x, points_.at<Word>(row_of(v)) + width_);
         std::uint32_t &upper = upper_of_[row_of(v)];
         auto *lower = points_.at<float>(row_of(v));
         if (upper == kNone) {
+            if (std::memcmp(numbers(x), lower, corner_bytes()) == 0) return;
             upper = uppers_.add();
             std::copy_n(lower, width_, uppers_.at<float>(upper));
         }
-        kernels::chosen.widen(x, lower, uppers_.at<float>(upper), width_);
+        kernels::chosen.widen(numbers(x), lower, uppers_.at<float>(upper), width_);
     }
 
     void prefetch_header(NodeId v) const {
@@ -129,12 +159,12 @@ class NodeArena {
     // Reads the header: better ask for that before.
     void prefetch_range(NodeId v) const {
         if (is_leaf(v)) {
-            prefetch_lines(points_.at<char>(row_of(v)), row_bytes());
+            prefetch_lines(points_.at<char>(row_of(v)), corner_bytes() + set_bytes());
         } else if (const InnerNode &node = inner(v); node.box != kNone) {
-            prefetch_lines(boxes_.at<char>(node.box), 2 * row_bytes());
+            prefetch_lines(boxes_.at<char>(node.box), 2 * corner_bytes() + set_bytes());
         } else {
             for (const NodeId child : node.child)
-                prefetch_lines(points_.at<char>(row_of(child)), row_bytes());
+                prefetch_lines(points_.at<char>(row_of(child)), corner_bytes() + set_bytes());
         }
     }
 
@@ -147,24 +177,30 @@ class NodeArena {
             __builtin_prefetch(start + offset);
     }
 
-    std::size_t row_bytes() const { return width_ * sizeof(float); }
+    const float *numbers(Point x) const { return x.values + n_codes_; }
+    std::size_t corner_bytes() const { return width_ * sizeof(float); }
+    std::size_t set_bytes() const { return n_words_ * sizeof(Word); }
 
-    // One box, or two whose union is meant.
-    struct Boxes {
-        Box first, second = {nullptr, nullptr};
+    // The range of a node where it lies: one box, or two whose union is meant.
+    struct View {
+        Box first, second;
+        Sets seen;
     };
 
-    Boxes boxes_of(NodeId v) const {
-        if (is_leaf(v)) return {leaf_box(v)};
+    View view(NodeId v) const {
+        if (is_leaf(v)) return {leaf_box(v), {nullptr, nullptr}, {leaf_set(v), leaf_set(v)}};
         const InnerNode &node = inner(v);
-        if (node.box == kNone) return {leaf_box(node.child[0]), leaf_box(node.child[1])};
+        const auto [left, right] = node.child;
+        if (node.box == kNone)
+            return {leaf_box(left), leaf_box(right), {leaf_set(left), leaf_set(right)}};
         const auto *corners = boxes_.at<float>(node.box);
-        return {{corners, corners + width_}};
+        const Word *seen = boxes_.at<Word>(node.box) + 2 * width_;
+        return {{corners, corners + width_}, {nullptr, nullptr}, {seen, seen}};
     }
 
     std::size_t bytes_of(Box box) const {
         if (box.lower == nullptr) return 0;
-        return (box.lower == box.upper ? 1 : 2) * row_bytes();
+        return (box.lower == box.upper ? 1 : 2) * corner_bytes();
     }
 
     Box leaf_box(NodeId v) const {
@@ -173,10 +209,19 @@ class NodeArena {
         return {lower, upper == kNone ? lower : uppers_.at<float>(upper)};
     }
 
-    std::size_t width_; // floats in a row of features
+    const Word *leaf_set(NodeId v) const { return points_.at<Word>(row_of(v)) + width_; }
+
+    void insert(Point x, Word *seen) const {
+        for (std::size_t w = 0; w < n_words_; ++w) seen[w] |= x.categories[w];
+    }
+
+    Layout layout_;
+    std::size_t n_codes_; // before the numbers of a row
+    std::size_t width_;   // floats in a corner
+    std::size_t n_words_; // in a set of categories
     Pool<InnerNode> inner_;
-    Rows boxes_;                   // lower and upper corners of inner nodes
-    Rows points_;                  // a leaf's point, or its lower corner
+    Rows boxes_;                   // lower and upper corners of inner nodes, and their sets
+    Rows points_;                  // a leaf's point, or its lower corner, and its set
     Pool<std::uint32_t> upper_of_; // row of a leaf's upper corner, or kNone
     Rows uppers_;
 };

@@ -18,8 +18,8 @@ struct Step {
 
 class Partition {
   public:
-    explicit Partition(std::size_t n_features)
-        : arena_(n_features), lower_(arena_.width()), upper_(arena_.width()), delta_(n_features) {}
+    explicit Partition(const Layout &layout)
+        : arena_(layout), range_(layout), delta_(2 * layout.n_codes() + layout.n_numbers) {}
 
     NodeArena &arena() { return arena_; }
     const NodeArena &arena() const { return arena_; }
@@ -53,8 +53,7 @@ class Partition {
     // if one holds x, then also those above it. So they are looked at from the leaf upward, until
     // one holds x, and above that nothing happens. A node for which `stays_whole(v)` holds is not
     // split.
-    template <class StaysWhole>
-    void extend(const float *x, Rng &rng, const StaysWhole &stays_whole) {
+    template <class StaysWhole> void extend(Point x, Rng &rng, const StaysWhole &stays_whole) {
         if (arena_.root() == kNone) return hang(arena_.add_leaf(x));
         extensions_.clear(); // of the nodes on the path that do not hold x, the leaf first
         for (std::size_t i = path_.size(); i-- > 0;) {
@@ -94,21 +93,15 @@ class Partition {
     }
 
     // Inserts a node above v, which keeps its id and its subtree, and hangs x's leaf beside v.
-    void split(NodeId v, const float *x, double time, Rng &rng) {
-        arena_.copy_range(v, lower_.data(), upper_.data());
-        for (std::size_t j = 0; j < delta_.size(); ++j)
-            delta_[j] = extension_of(x[j], lower_[j], upper_[j]);
-        const std::size_t feature = rng.discrete(delta_);
-        const bool on_left = x[feature] < lower_[feature];
-        const float low = on_left ? x[feature] : upper_[feature];
-        const float high = on_left ? lower_[feature] : x[feature];
-        const float threshold = threshold_between(low, high, rng.uniform());
-
+    void split(NodeId v, Point x, double time, Rng &rng) {
+        arena_.copy_range(v, range_);
+        const Cut cut = draw_cut(x, rng);
         const NodeId leaf = arena_.add_leaf(x);
         const NodeId above = arena_.add_inner({
-            .child = on_left ? std::array{leaf, v} : std::array{v, leaf},
-            .feature = static_cast<std::uint32_t>(feature),
-            .threshold = threshold,
+            .child = cut.x_side == 0 ? std::array{leaf, v} : std::array{v, leaf},
+            .feature = static_cast<std::uint32_t>(cut.feature),
+            .threshold = cut.threshold,
+            .ceiling = cut.ceiling,
             .split_time = time,
         });
         if (is_leaf(v))
@@ -116,19 +109,58 @@ class Partition {
         else
             keep_range(above, v, x);
         hang(above);
-        path_.push_back({above, on_left ? 0U : 1U});
+        path_.push_back({above, cut.x_side});
+    }
+
+    // A split of the extended range that has x alone on one side.
+    struct Cut {
+        std::size_t feature;
+        float threshold, ceiling;
+        std::size_t x_side;
+    };
+
+    // The column is drawn with probability Delta_j / Delta, the threshold uniformly.
+    Cut draw_cut(Point x, Rng &rng) {
+        const Layout &layout = arena_.layout();
+        const std::size_t n_codes = layout.n_codes();
+        const Sets seen{range_.seen.data(), range_.seen.data()};
+        // Two columns of a categorical feature at the most change, by 1.
+        for (std::size_t f = 0; f < n_codes; ++f) {
+            const std::size_t size = layout.categories.changed(f, x.values[f], seen).size;
+            delta_[2 * f] = size > 0 ? 1 : 0;
+            delta_[2 * f + 1] = size > 1 ? 1 : 0;
+        }
+        for (std::size_t j = 0; j < layout.n_numbers; ++j)
+            delta_[2 * n_codes + j] =
+                extension_of(x.values[n_codes + j], range_.lower[j], range_.upper[j]);
+        const std::size_t column = rng.discrete(delta_);
+        const double u = rng.uniform();
+        if (column >= 2 * n_codes) return cut_number(column - 2 * n_codes, x, u);
+        // Any threshold between 0 and 1 has those of the category alone on the right.
+        const std::size_t f = column / 2;
+        const float code = layout.categories.changed(f, x.values[f], seen).code[column % 2];
+        return {f, code - 0.5F, code + 0.5F, x.values[f] == code ? 1U : 0U};
+    }
+
+    Cut cut_number(std::size_t j, Point x, double u) const {
+        constexpr float kInfinity = std::numeric_limits<float>::infinity();
+        const std::size_t feature = arena_.layout().n_codes() + j;
+        const float value = x.values[feature];
+        if (value < range_.lower[j])
+            return {feature, threshold_between(value, range_.lower[j], u), kInfinity, 0};
+        return {feature, threshold_between(range_.upper[j], value, u), kInfinity, 1};
     }
 
     // The parent of a leaf that is about to be split will have an inner child.
-    void keep_range_of_parent(const float *x) {
+    void keep_range_of_parent(Point x) {
         const NodeId parent = path_.back().inner;
         if (parent != kStem && arena_.inner(parent).box == kNone) keep_range(parent, parent, x);
     }
 
     // Gives `to` a range of its own: that of `from`, widened by x.
-    void keep_range(NodeId to, NodeId from, const float *x) {
-        arena_.copy_range(from, lower_.data(), upper_.data());
-        arena_.set_range(to, lower_.data(), upper_.data());
+    void keep_range(NodeId to, NodeId from, Point x) {
+        arena_.copy_range(from, range_);
+        arena_.set_range(to, range_);
         arena_.widen(to, x);
     }
 
@@ -146,7 +178,8 @@ class Partition {
     std::vector<Step> path_;
     std::vector<float> extensions_;
     bool has_gaps_ = false;
-    std::vector<float> lower_, upper_, delta_; // of the node that is being split
+    Range range_; // of the node that is being split
+    std::vector<float> delta_;
 };
 
 } // namespace amforest

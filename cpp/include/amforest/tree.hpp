@@ -27,7 +27,7 @@ struct Options {
 
 // A row to be learnt.
 template <class Label> struct Row {
-    const float *x;
+    Point x;
     Label y;
     double weight; // 0: the row is not learnt
 };
@@ -37,8 +37,8 @@ template <LabelModel Labels> class alignas(128) Tree {
   public:
     using Label = typename Labels::Label;
 
-    Tree(std::size_t n_features, const Options &options, Labels labels, const Rng::State &seed)
-        : options_(options), partition_(n_features), labels_(std::move(labels)), rng_(seed) {}
+    Tree(const Layout &layout, const Options &options, Labels labels, const Rng::State &seed)
+        : options_(options), partition_(layout), labels_(std::move(labels)), rng_(seed) {}
 
     Labels &labels() { return labels_; }
     const Labels &labels() const { return labels_; }
@@ -79,7 +79,7 @@ template <LabelModel Labels> class alignas(128) Tree {
     }
 
     // New nodes get their weights and labels.
-    void turn(const float *x, Label y, double weight) {
+    void turn(Point x, Label y, double weight) {
         partition_.extend(x, rng_, [&](NodeId v) {
             // What was split has labels of two kinds already.
             return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
@@ -121,7 +121,7 @@ template <LabelModel Labels> class alignas(128) Tree {
             if (partition_.has_gaps()) finish_way_up(last);
             NodeId v = start();
             for (bool down = true, up = !way_up_.empty(); down || up;) {
-                if (down) down = go_down(v, row.x);
+                if (down) down = go_down(v, row.x.values);
                 if (up) up = go_up(last.y, last.weight);
             }
             turn(row.x, row.y, row.weight);
@@ -138,7 +138,8 @@ template <LabelModel Labels> class alignas(128) Tree {
             NodeId v;
         };
         std::array<Walker, kAhead> rows;
-        for (std::size_t i = first; i < last; ++i) rows[i - first] = {row_of(i).x, arena().root()};
+        for (std::size_t i = first; i < last; ++i)
+            rows[i - first] = {row_of(i).x.values, arena().root()};
         in_turn(std::span(rows).first(last - first), [this](Walker &row) {
             const NodeId v = row.v;
             const InnerNode &node = arena().inner(v);
@@ -155,15 +156,15 @@ template <LabelModel Labels> class alignas(128) Tree {
     // One row on its way down the tree, and the mixture of Equation (6) that it gathers.
     struct Walk {
         const Tree *tree;
-        const float *x;
+        Point x;                   // prepared if the partition is to be extended
         std::span<double> mixture; // zero at the start
-        std::span<double> scratch; // of the same size
+        double *scratch;           // of the same size
         NodeId v = kNone;
         double reach = 1; // weight of the prunings that go below v's ancestors
     };
 
     // Predict(x), one node at a time: start, then go_down until it returns false.
-    Walk start(const float *x, std::span<double> mixture, std::span<double> scratch) const {
+    Walk start(Point x, std::span<double> mixture, double *scratch) const {
         return {this, x, mixture, scratch, arena().root()};
     }
 
@@ -174,7 +175,7 @@ template <LabelModel Labels> class alignas(128) Tree {
             return false;
         }
         const InnerNode &node = arena().inner(walk.v);
-        const NodeId child = node.child[side_of(node, walk.x)];
+        const NodeId child = node.child[side_of(node, walk.x.values)];
         arena().prefetch_header(child);
         labels_.prefetch(child);
         if (node.share > 0) labels_.add_forecast(walk.v, walk.reach * node.share, walk.mixture);
@@ -204,12 +205,13 @@ template <LabelModel Labels> class alignas(128) Tree {
         return v;
     }
 
-    // x_j <= s_v goes to child 0. Where x_j is missing, x goes where most samples went.
+    // s_v < x_j <= ceiling goes to child 1. Where x_j is missing, x goes where most samples went.
     std::size_t side_of(const InnerNode &node, const float *x) const {
         const float value = x[node.feature];
         if (std::isnan(value)) [[unlikely]]
             return labels_.n_samples(node.child[1]) > labels_.n_samples(node.child[0]) ? 1 : 0;
-        return value <= node.threshold ? 0 : 1;
+        return static_cast<std::size_t>(value > node.threshold) &
+               static_cast<std::size_t>(value <= node.ceiling);
     }
 
     // Before rows with missing values are learnt.
@@ -240,7 +242,7 @@ template <LabelModel Labels> class alignas(128) Tree {
         if (walk.v == kNone)
             labels_.add_default(1.0, walk.mixture);
         else if (options_.predict_extends)
-            predict_extending(walk.x, walk.mixture, walk.scratch);
+            predict_extending(walk.x, walk.mixture, {walk.scratch, walk.mixture.size()});
         else
             labels_.add_forecast(walk.v, walk.reach, walk.mixture);
     }
@@ -249,8 +251,7 @@ template <LabelModel Labels> class alignas(128) Tree {
     // probability p, given that it has not above. Then v's children are a copy of v and a fresh
     // leaf {x}, w-bar_v becomes 1/2 w_v + 1/2 w-bar_v, and the total weight, with w-bar of the
     // root as unit, 1 + reach (share - 1/2). `above` is the mixture of v's ancestors.
-    void predict_extending(const float *x, std::span<double> mixture,
-                           std::span<double> above) const {
+    void predict_extending(Point x, std::span<double> mixture, std::span<double> above) const {
         std::ranges::fill(above, 0.0);
         double reach = 1, stays = 1, birth_time = 0; // stays: x has not branched off yet
         NodeId v = arena().root();
@@ -270,13 +271,13 @@ template <LabelModel Labels> class alignas(128) Tree {
             reach *= 1.0 - share;
             const InnerNode &node = arena().inner(v);
             birth_time = node.split_time;
-            v = node.child[side_of(node, x)];
+            v = node.child[side_of(node, x.values)];
         }
         add(stays, above, mixture);
     }
 
     // p_v = 1 - exp(-Delta_v t_v), t_v being the time from v's birth to its children's.
-    double branch_probability(NodeId v, const float *x, double birth_time) const {
+    double branch_probability(NodeId v, Point x, double birth_time) const {
         const double extension = static_cast<double>(arena().extension(v, x));
         if (extension == 0 || (!options_.split_pure && labels_.is_pure(v))) return 0;
         if (is_leaf(v)) return 1;

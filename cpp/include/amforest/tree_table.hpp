@@ -80,12 +80,14 @@ template <> struct LabelColumns<RunningMean> {
 };
 
 template <LabelModel Labels> struct TreeTable {
-    // -1 where there is no such node; feature and threshold are -1 in leaves.
-    std::vector<std::int64_t> parent, left, right, depth, feature;
+    // -1 where there is no such node; feature, threshold and category are -1 in leaves, the
+    // threshold is -1 where a category is split off and the category elsewhere.
+    std::vector<std::int64_t> parent, left, right, depth, feature, category;
     std::vector<float> threshold;
     std::vector<double> birth_time;
     LabelColumns<Labels> labels;
-    std::vector<float> lower, upper;             // rows x features
+    std::vector<float> lower, upper;             // rows x numbers
+    std::vector<Word> seen;                      // rows x words
     std::vector<double> share, odds, odds_scale; // 1, 1 and 0 in leaves
 
     std::size_t n_rows() const { return feature.size(); }
@@ -121,12 +123,36 @@ inline std::vector<std::int64_t> table_rows_of_leaves(const NodeArena &arena) {
     return rows;
 }
 
-template <LabelModel Labels>
-TreeTable<Labels> to_table(const Tree<Labels> &tree, std::size_t n_features) {
+// How the table names the split of a node.
+struct Split {
+    std::int64_t feature = -1;
+    float threshold = -1;
+    std::int64_t category = -1;
+};
+
+inline Split split_of(const InnerNode &node, const Layout &layout) {
+    if (node.feature >= layout.n_codes()) return {node.feature, node.threshold};
+    return {node.feature, -1, static_cast<std::int64_t>(node.threshold + 0.5F)};
+}
+
+// An inner node with such a split.
+inline InnerNode node_with(const Split &split, const Layout &layout) {
+    require(split.feature < static_cast<std::int64_t>(layout.n_features()),
+            "feature must be below the number of features");
+    const auto feature = static_cast<std::uint32_t>(split.feature);
+    if (feature >= layout.n_codes()) return {.feature = feature, .threshold = split.threshold};
+    const std::int64_t room = layout.categories.room()[feature];
+    require(split.category >= 0 && split.category < room, "category must be one that is known");
+    const auto code = static_cast<float>(split.category);
+    return {.feature = feature, .threshold = code - 0.5F, .ceiling = code + 0.5F};
+}
+
+template <LabelModel Labels> TreeTable<Labels> to_table(const Tree<Labels> &tree) {
     TreeTable<Labels> table;
     const NodeArena &arena = tree.arena();
-    std::vector<float> lower(arena.width()), upper(arena.width());
-    const auto end = static_cast<std::ptrdiff_t>(n_features);
+    const Layout &layout = arena.layout();
+    Range range(layout);
+    const auto end = static_cast<std::ptrdiff_t>(layout.n_numbers);
     for_each_in_preorder(arena, [&](NodeId v, std::int64_t parent, Step from) {
         const auto row = static_cast<std::int64_t>(table.n_rows());
         const InnerNode &above = arena.inner(from.inner);
@@ -140,13 +166,16 @@ TreeTable<Labels> to_table(const Tree<Labels> &tree, std::size_t n_features) {
             (from.side == 0 ? table.left : table.right)[up] = row;
             table.depth.back() = table.depth[up] + 1;
         }
-        table.feature.push_back(is_leaf(v) ? -1 : std::int64_t{arena.inner(v).feature});
-        table.threshold.push_back(is_leaf(v) ? -1.0F : arena.inner(v).threshold);
+        const Split split = is_leaf(v) ? Split{} : split_of(arena.inner(v), layout);
+        table.feature.push_back(split.feature);
+        table.threshold.push_back(split.threshold);
+        table.category.push_back(split.category);
         table.birth_time.push_back(above.split_time);
         table.labels.append(tree.labels(), v);
-        arena.copy_range(v, lower.data(), upper.data());
-        table.lower.insert(table.lower.end(), lower.begin(), lower.begin() + end);
-        table.upper.insert(table.upper.end(), upper.begin(), upper.begin() + end);
+        arena.copy_range(v, range);
+        table.lower.insert(table.lower.end(), range.lower.begin(), range.lower.begin() + end);
+        table.upper.insert(table.upper.end(), range.upper.begin(), range.upper.begin() + end);
+        table.seen.insert(table.seen.end(), range.seen.begin(), range.seen.end());
         table.share.push_back(is_leaf(v) ? 1.0 : arena.inner(v).share);
         table.odds.push_back(odds.value);
         table.odds_scale.push_back(odds.scale);
@@ -154,48 +183,58 @@ TreeTable<Labels> to_table(const Tree<Labels> &tree, std::size_t n_features) {
     return table;
 }
 
+// Whether there is a feature of which nothing was seen.
+inline bool has_gaps(const Range &range, const Layout &layout) {
+    const Sets seen{range.seen.data(), range.seen.data()};
+    for (std::size_t f = 0; f < layout.categories.n_features(); ++f)
+        if (layout.categories.count(f, seen) == 0) return true;
+    return std::ranges::any_of(range.lower, [](float value) { return std::isnan(value); });
+}
+
 // Fills an empty tree. Parent, left, right and depth are not needed: in preorder, the places of
 // the leaves say it all.
-template <LabelModel Labels>
-void from_table(const TreeTable<Labels> &table, std::size_t n_features, Tree<Labels> &tree) {
-    const std::size_t n_rows = table.n_rows();
-    for (const std::size_t size : {table.threshold.size(), table.birth_time.size(),
-                                   table.odds.size(), table.odds_scale.size()})
+template <LabelModel Labels> void from_table(const TreeTable<Labels> &table, Tree<Labels> &tree) {
+    NodeArena &arena = tree.arena();
+    const Layout &layout = arena.layout();
+    const std::size_t n_rows = table.n_rows(), n_numbers = layout.n_numbers,
+                      n_words = layout.categories.n_words();
+    for (const std::size_t size :
+         {table.threshold.size(), table.category.size(), table.birth_time.size(), table.odds.size(),
+          table.odds_scale.size()})
         require(size == n_rows, "columns must have equal lengths");
-    require(table.lower.size() == n_rows * n_features && table.upper.size() == n_rows * n_features,
-            "lower and upper must have one entry per node and feature");
+    require(table.lower.size() == n_rows * n_numbers && table.upper.size() == n_rows * n_numbers,
+            "lower and upper must have one entry per node and number");
+    require(table.seen.size() == n_rows * n_words, "seen must have one entry per node and word");
     require(table.labels.has_rows(tree.labels(), n_rows), "labels must have one row per node");
 
-    NodeArena &arena = tree.arena();
     tree.make_room(n_rows);
-    std::vector<float> lower(arena.width()), upper(arena.width());
+    Range range(layout);
     std::vector<Step> open; // places that wait for their subtree
     if (n_rows > 0) open.push_back({kStem, 0});
     for (std::size_t row = 0; row < n_rows; ++row) {
         require(!open.empty(), "there are rows left over when the tree is complete");
         const Step above = open.back();
         open.pop_back();
-        std::copy_n(&table.lower[row * n_features], n_features, lower.begin());
-        std::copy_n(&table.upper[row * n_features], n_features, upper.begin());
+        std::copy_n(table.lower.data() + row * n_numbers, n_numbers, range.lower.begin());
+        std::copy_n(table.upper.data() + row * n_numbers, n_numbers, range.upper.begin());
+        std::copy_n(table.seen.data() + row * n_words, n_words, range.seen.begin());
+        require(layout.categories.is_set(range.seen.data()), "seen must hold known categories");
+        if (has_gaps(range, layout)) tree.expect_gaps();
         NodeId v;
-        if (std::ranges::any_of(lower, [](float value) { return std::isnan(value); }))
-            tree.expect_gaps();
         if (table.feature[row] < 0) {
-            v = arena.add_leaf(lower.data());
-            if (lower != upper) arena.widen(v, upper.data());
+            v = arena.add_leaf(range);
             tree.labels().add_leaf();
         } else {
-            require(table.feature[row] < static_cast<std::int64_t>(n_features),
-                    "feature must be below the number of features");
             require(row + 2 < n_rows, "rows are missing: the tree is not complete");
             require(Scaled::is_plain(table.odds[row]) && std::isfinite(table.odds_scale[row]) &&
                         std::nearbyint(table.odds_scale[row]) == table.odds_scale[row],
                     "odds must lie in [2**-128, 2**128), and odds_scale must be whole numbers");
-            v = arena.add_inner({.feature = static_cast<std::uint32_t>(table.feature[row]),
-                                 .threshold = table.threshold[row],
-                                 .odds = {table.odds[row], table.odds_scale[row]}});
+            InnerNode node =
+                node_with({table.feature[row], table.threshold[row], table.category[row]}, layout);
+            node.odds = {table.odds[row], table.odds_scale[row]};
+            v = arena.add_inner(node);
             const bool above_two_leaves = table.feature[row + 1] < 0 && table.feature[row + 2] < 0;
-            if (!above_two_leaves) arena.set_range(v, lower.data(), upper.data());
+            if (!above_two_leaves) arena.set_range(v, range);
             tree.labels().add_inner(kStem); // which is empty
             open.push_back({v, 1});
             open.push_back({v, 0});

@@ -1,0 +1,214 @@
+"""From X to the rows of the core: categories become codes, which come first; then the numbers."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_X_y
+
+from amforest._categories import UNKNOWN, Categories, pack, unpack
+from amforest._core import ClassifierForest, RegressorForest, WeightedClassifierForest
+from amforest._inputs import CONVERSION, Features, Sparse, Table, as_objects, check_size, separated
+from amforest._inputs import validated as _validated
+
+Floats = NDArray[np.float64]
+CoreForest = ClassifierForest | WeightedClassifierForest | RegressorForest
+
+
+class FeatureForest(BaseEstimator):
+    """The base of `Forest`: all that has to do with features."""
+
+    _core: CoreForest
+    _room: tuple[int, ...] = ()  # for how many categories of each feature the core has room
+    _categories: Categories | None = None  # None: no column of X holds any
+    is_categorical_: NDArray[np.bool_]
+    n_features_in_: int
+    categorical_features: Any
+
+    @property
+    def categories_(self) -> dict[Any, list[Any]]:
+        """The categories of each categorical feature, in the order in which they came."""
+        if self._categories is None:
+            return {}
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
+        columns = np.flatnonzero(self.is_categorical_).tolist()
+        return dict(zip((names[j] for j in columns), self._categories.lists(), strict=True))
+
+    def _has_learnt(self) -> bool:
+        return "_core" in self.__dict__
+
+    def _core_from(self, state: dict[str, Any]) -> CoreForest:
+        """Make a core from what its method `state` gives."""
+        raise NotImplementedError
+
+    # Many rows
+
+    def _needs_no_checks(self, X: ArrayLike | Table) -> TypeGuard[NDArray[Any]]:
+        """Tell whether X is a plain array of the right width, without names to be compared."""
+        if not (self._has_learnt() and is_plain(X, 2)) or self._categories is not None:
+            return False
+        fits = X.shape[1] == self.n_features_in_ and len(X) > 0
+        return fits and not hasattr(self, "feature_names_in_")
+
+    def _validated(self, X: ArrayLike | Table, *y: Any, reset: bool = False) -> tuple[Any, ...]:
+        """Return X as a table, and y as labels if it is given."""
+        with naming("X"), np.errstate(over="ignore"):
+            if isinstance(X, Table):
+                how = CONVERSION | {"ensure_min_features": 0}
+                checked: tuple[Any, ...] = (X, check_X_y(X.numbers, *y, **how)[1])
+            else:
+                checked = _validated(self, X, *y, reset=reset)
+        check_size(checked[0].numbers)
+        return checked
+
+    def _learn_categories(
+        self, table: Table, learnt: NDArray[np.intp], *, first: bool
+    ) -> Features | Sparse:
+        """Get to know the categories in some rows, make room for them; return all as rows."""
+        if first and (table.categories or self._categories is not None):
+            n_features = len(table.categories)
+            self._categories = Categories().widened(n_features) if n_features else None
+            self._room = ()
+        if self._categories is None:
+            return table.numbers
+        columns = table.categories
+        if len(learnt) < len(columns[0]):
+            columns = [[column[i] for i in learnt.tolist()] for column in columns]
+        self._categories = self._categories.joined_by(columns, self._category_names())
+        room = self._categories.room(self._room)
+        if first:
+            self._room = room
+        elif room != self._room:
+            self._resize(self._core.n_numbers, room)
+        return self._rows(table)
+
+    def _rows(self, table: Table) -> Features | Sparse:
+        """Return a table as the core takes it."""
+        if self._categories is None:
+            return table.numbers
+        codes = np.empty((table.numbers.shape[0], len(table.categories)), dtype=np.float32)
+        for f, (column, name) in enumerate(
+            zip(table.categories, self._category_names(), strict=True)
+        ):
+            codes[:, f] = self._categories.encode(f, column, name)
+        return np.hstack([codes, table.numbers])
+
+    def _category_names(self) -> list[str]:
+        """Say how errors call the columns of categories."""
+        columns = np.flatnonzero(self.is_categorical_).tolist()
+        names = getattr(self, "feature_names_in_", None)
+        return [f"X's column {j if names is None else names[j]!r}" for j in columns]
+
+    # One row
+
+    def _row(self, x: Sequence[Any] | NDArray[Any]) -> Floats:
+        """Convert one row; the core checks its width and its values."""
+        if self._categories is not None:
+            return self._mixed_row(x, self._categories)
+        try:
+            row = np.ascontiguousarray(x, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise numbers_only("x", error) from error
+        if row.ndim != 1:
+            raise ValueError(f"x has {row.ndim} dimensions; one row has 1")
+        return row
+
+    def _mixed_row(self, x: Sequence[Any] | NDArray[Any], categories: Categories) -> Floats:
+        values = x.tolist() if isinstance(x, np.ndarray) else list(x)
+        is_categorical = self.is_categorical_.tolist()
+        if len(values) != len(is_categorical):
+            raise ValueError(
+                f"x has {len(values)} features; the forest was built for {len(is_categorical)}"
+            )
+        known = iter(categories.codes)
+        try:
+            codes, numbers = [], []
+            for value, is_category in zip(values, is_categorical, strict=True):
+                if is_category:
+                    codes.append(next(known).get(value, UNKNOWN))
+                else:
+                    numbers.append(value)
+            if UNKNOWN not in codes:
+                return np.frombuffer(array("d", codes + numbers))
+        except TypeError:
+            pass  # the long way finds out what is wrong with the values, if anything is
+        return np.asarray(self._rows(self._table_of(x))[0], dtype=np.float64)
+
+    def _table_of(self, x: Sequence[Any] | NDArray[Any]) -> Table:
+        """Return one row as a table."""
+        if self._categories is None:
+            return Table(self._row(x)[None].astype(np.float32), [])
+        values = as_objects(x[None] if isinstance(x, np.ndarray) else [list(x)])
+        with naming("x"):
+            return separated(values, self.is_categorical_)
+
+    # Growing, and looking inside
+
+    def _resize(self, n_numbers: int, room: tuple[int, ...]) -> None:
+        """Change the number of columns, which have been missing so far, and of categories."""
+        state = self._core.state()
+        more = max(n_numbers - state["n_numbers"], 0)
+        for table in state["trees"]:
+            for side in ("lower", "upper"):
+                wide = np.pad(table[side], ((0, 0), (0, more)), constant_values=np.nan)
+                table[side] = np.ascontiguousarray(wide[:, :n_numbers])
+            sets = unpack(table["seen"], state["categories"])
+            table["seen"] = pack(sets, room, len(table["feature"]))
+            is_number = table["feature"] >= len(state["categories"])
+            table["feature"] += is_number * (len(room) - len(state["categories"]))
+        self._core = self._core_from(state | {"n_numbers": n_numbers, "categories": list(room)})
+        self._room = room
+
+    def _table_columns(self, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Bring the columns of a tree's table into the order of X's features."""
+        if self._categories is None:
+            return {name: columns[name] for name in columns if name not in ("category", "seen")}
+        is_categorical = self.is_categorical_
+        places = np.append(np.flatnonzero(is_categorical), np.flatnonzero(~is_categorical))
+        feature = columns["feature"]
+        columns["feature"] = np.where(feature < 0, -1, places[feature])
+        for side in ("lower", "upper"):
+            numbers = columns[side]
+            columns[side] = np.full((len(feature), len(is_categorical)), np.nan, np.float32)
+            columns[side][:, ~is_categorical] = numbers
+        sets = unpack(columns["seen"], self._room)
+        counts = [len(categories) for categories in self._categories.lists()]
+        columns["seen"] = np.hstack(
+            [seen[:, :count] for seen, count in zip(sets, counts, strict=True)]
+        )
+        return columns
+
+
+def is_plain(values: Any, ndim: int) -> TypeGuard[NDArray[Any]]:
+    """Tell whether it is an array of numbers, and no subclass."""
+    return type(values) is np.ndarray and values.ndim == ndim and values.dtype.kind in "fiu"
+
+
+def as_rows(X: NDArray[Any]) -> Features:
+    """Convert numbers to what the core takes."""
+    with np.errstate(over="ignore"):  # the core names what is too large
+        return np.ascontiguousarray(X, dtype=np.float32)
+
+
+@contextmanager
+def naming(argument: str) -> Iterator[None]:
+    """Say which argument it was that numpy could not convert."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not re.search("could not convert|real number|array element", str(error)):
+            raise
+        raise numbers_only(argument, error) from error
+
+
+def numbers_only(argument: str, error: Exception) -> Exception:
+    """Say the same of an argument."""
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(f"{argument} must hold numbers only: {error}")
