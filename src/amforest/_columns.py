@@ -55,7 +55,7 @@ class Columns:
         missing = [name for name, (_, value) in new.items() if _is_missing(name, value, wish)]
         for name in missing:
             del new[name]
-        return self._joined(new, wish, lambda name: [x.get(name)])
+        return self._joined(new, wish, lambda name: _one(name, x.get(name)))
 
     def joined_by_frame(self, X: pd.DataFrame, wish: Wish) -> Columns:
         """Add what is new in a frame."""
@@ -64,7 +64,9 @@ class Columns:
             if name not in self.of and len(rows := np.flatnonzero(X[name].notna())):
                 new[name] = int(rows[0]), X[name].iloc[rows[0]]
         return self._joined(
-            new, wish, lambda name: _objects(X[name]) if name in X else [None] * len(X)
+            new,
+            wish,
+            lambda name: _many(X[name]) if name in X else Column("", 1, lambda _: [None]),
         )
 
     def full_row(self, x: Features) -> Floats | None:
@@ -90,7 +92,7 @@ class Columns:
             if column >= len(self.categorical):
                 values[column] = value if type(value) is float else _number(name, value)
             elif column >= 0:
-                values[column] = self.categories.encode(column, [value], _called(name))[0]
+                values[column] = self.categories.encode_feature(column, _one(name, value))[0]
         return np.frombuffer(values)
 
     def rows(self, X: pd.DataFrame) -> Floats:
@@ -101,14 +103,14 @@ class Columns:
             if column >= len(self.categorical):
                 rows[:, column] = _numbers(name, values)
             elif column >= 0:
-                rows[:, column] = self.categories.encode(column, _objects(values), _called(name))
+                rows[:, column] = self.categories.encode_feature(column, _many(values))
         return rows
 
     def _joined(
         self,
         new: Mapping[Hashable, tuple[int, Any]],
         wish: Wish,
-        values_of: Callable[[Hashable], Column],
+        column_of: Callable[[Hashable], Column],
     ) -> Columns:
         """Add features, of which the first row and value are given, and categories."""
         in_order = sorted(_by_name(new), key=lambda name: new[name][0])
@@ -119,9 +121,9 @@ class Columns:
         numbers = [*self.numbers, *(name for name in in_order if not is_category[name])]
         categorical = [*self.categorical, *(name for name in in_order if is_category[name])]
         categories = self.categories.widened(len(categorical))
-        joined = categories.joined_by(
-            [values_of(name) for name in categorical], [_called(name) for name in categorical]
-        )
+        joined = categories
+        if categorical:
+            joined = categories.joined_by([column_of(name) for name in categorical])
         if not new and joined is categories:
             return self
         return Columns(numbers, dict(zip(categorical, joined.codes, strict=True)))
@@ -157,10 +159,13 @@ def _called(name: Hashable) -> str:
     return f"feature {name!r}"
 
 
-def _objects(values: pd.Series) -> Column:
-    """Return categories, with None for those that are missing."""
-    column: list[Hashable] = values.astype(object).where(values.notna(), None).tolist()
-    return column
+def _one(name: Hashable, value: Any) -> Column:
+    return Column(_called(name), 1, lambda _: [value])
+
+
+def _many(values: pd.Series) -> Column:
+    name, n_rows = _called(values.name), len(values)
+    return Column(name, n_rows, lambda part: values.iloc[part].tolist(), nan_is_missing=True)
 
 
 def _room(n_features: int) -> int:

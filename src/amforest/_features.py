@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_X_y
 
 from amforest._categories import UNKNOWN, Categories, pack, unpack
 from amforest._core import ClassifierForest, RegressorForest, WeightedClassifierForest
-from amforest._inputs import CONVERSION, Features, Sparse, Table, as_objects, check_size, separated
+from amforest._inputs import CONVERSION, Features, Table, as_objects, check_size, dense, separated
 from amforest._inputs import validated as _validated
 
 Floats = NDArray[np.float64]
@@ -68,43 +68,28 @@ class FeatureForest(BaseEstimator):
         check_size(checked[0].numbers)
         return checked
 
-    def _learn_categories(
-        self, table: Table, learnt: NDArray[np.intp], *, first: bool
-    ) -> Features | Sparse:
-        """Get to know the categories in some rows, make room for them; return all as rows."""
+    def _learn_categories(self, table: Table, learnt: NDArray[np.intp], *, first: bool) -> None:
+        """Get to know the categories in some rows of a table, and make room for them."""
         if first and (table.categories or self._categories is not None):
             n_features = len(table.categories)
             self._categories = Categories().widened(n_features) if n_features else None
             self._room = ()
         if self._categories is None:
-            return table.numbers
-        columns = table.categories
-        if len(learnt) < len(columns[0]):
-            columns = [[column[i] for i in learnt.tolist()] for column in columns]
-        self._categories = self._categories.joined_by(columns, self._category_names())
+            return
+        some = None if len(learnt) == table.n_rows else learnt
+        self._categories = self._categories.joined_by(table.categories, some)
         room = self._categories.room(self._room)
         if first:
             self._room = room
         elif room != self._room:
             self._resize(self._core.n_numbers, room)
-        return self._rows(table)
 
-    def _rows(self, table: Table) -> Features | Sparse:
-        """Return a table as the core takes it."""
+    def _rows(self, table: Table, part: slice) -> Features:
+        """Return some rows of a table as the core takes them."""
+        numbers = dense(table.numbers[part])
         if self._categories is None:
-            return table.numbers
-        codes = np.empty((table.numbers.shape[0], len(table.categories)), dtype=np.float32)
-        for f, (column, name) in enumerate(
-            zip(table.categories, self._category_names(), strict=True)
-        ):
-            codes[:, f] = self._categories.encode(f, column, name)
-        return np.hstack([codes, table.numbers])
-
-    def _category_names(self) -> list[str]:
-        """Say how errors call the columns of categories."""
-        columns = np.flatnonzero(self.is_categorical_).tolist()
-        names = getattr(self, "feature_names_in_", None)
-        return [f"X's column {j if names is None else names[j]!r}" for j in columns]
+            return numbers
+        return np.hstack([self._categories.encode(table.categories, part), numbers])
 
     # One row
 
@@ -139,7 +124,8 @@ class FeatureForest(BaseEstimator):
                 return np.frombuffer(array("d", codes + numbers))
         except TypeError:
             pass  # the long way finds out what is wrong with the values, if anything is
-        return np.asarray(self._rows(self._table_of(x))[0], dtype=np.float64)
+        row: Floats = self._rows(self._table_of(x), slice(None))[0].astype(np.float64)
+        return row
 
     def _table_of(self, x: Sequence[Any] | NDArray[Any]) -> Table:
         """Return one row as a table."""
@@ -147,7 +133,7 @@ class FeatureForest(BaseEstimator):
             return Table(self._row(x)[None].astype(np.float32), [])
         values = as_objects(x[None] if isinstance(x, np.ndarray) else [list(x)])
         with naming("x"):
-            return separated(values, self.is_categorical_)
+            return separated(self, values)
 
     # Growing, and looking inside
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isnan
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.validation import _num_samples, check_array, check_X_y, validate_data
 
-from amforest._categories import Column, find_columns
+from amforest._categories import ROWS_AT_ONCE, Column, find_columns
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -52,6 +51,27 @@ class Table:
     numbers: Features | Sparse
     categories: list[Column]
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.numbers.shape[0])
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return int(self.numbers.shape[1]) + len(self.categories)
+
+    def blocks(self, start: int, end: int) -> Iterator[slice]:
+        """Cut the rows from start to end into parts to be converted one at a time."""
+        height = end - start
+        if self.categories:
+            height = ROWS_AT_ONCE
+        elif issparse(self.numbers):
+            height = BLOCK_BYTES // (4 * self.width)
+        height = max(height, 1)
+        for first in range(start, end, height):
+            yield slice(first, min(first + height, end))
+
 
 def validated(estimator: Any, X: Any, *y: Any, reset: bool) -> tuple[Any, ...]:
     """Check X, and y if given, as scikit-learn does.
@@ -78,15 +98,13 @@ def validated(estimator: Any, X: Any, *y: Any, reset: bool) -> tuple[Any, ...]:
         kinds = [type(kind).__name__ for kind in frame.schema.values()]
         _find_categorical(estimator, np.isin(kinds, ("Categorical", "Enum")), reset=reset)
         numbers: Any = _frame_rows(frame, estimator.is_categorical_)
-        columns = [
-            _frame_categories(frame, j) for j in np.flatnonzero(estimator.is_categorical_).tolist()
-        ]
+        columns = _frame_categories(frame, estimator)
     elif expects_categories(estimator, reset=reset):
         values = as_objects(X)
         any_values: dict[str, Any] = {"dtype": None, "ensure_all_finite": False}
         validate_data(estimator, values, *y, reset=reset, **any_values)
         _find_categorical(estimator, np.zeros(estimator.n_features_in_, dtype=bool), reset=reset)
-        table = separated(values, estimator.is_categorical_)
+        table = separated(estimator, values)
         numbers, columns = table.numbers, table.categories
     else:
         checked = validate_data(estimator, _as_numbers(X), *y, reset=reset, **CONVERSION)
@@ -121,13 +139,6 @@ def count_rows(estimator: Any, X: Any) -> int:
     if _as_frame(X) is not None or expects_categories(estimator, reset=True):
         return int(_num_samples(X))
     return int(check_array(_as_numbers(X), **CONVERSION).shape[0])
-
-
-def blocks(rows: Features | Sparse, start: int, end: int) -> Iterator[slice]:
-    """Cut the rows from start to end into parts that may be dense; an array is one part."""
-    height = max(1, BLOCK_BYTES // (4 * rows.shape[1]) if issparse(rows) else end - start)
-    for first in range(start, end, height):
-        yield slice(first, min(first + height, end))
 
 
 def dense(rows: Features | Sparse) -> Features:
@@ -167,21 +178,23 @@ def as_objects(X: Any) -> NDArray[Any]:
     return X if isinstance(X, np.ndarray) else _as_array(X, dtype=object)
 
 
-def separated(values: NDArray[Any], is_categorical: NDArray[np.bool_]) -> Table:
+def separated(estimator: Any, values: NDArray[Any]) -> Table:
     """Return an array of any values as a table."""
-    numbers = _as_numbers(values[:, ~is_categorical])
+    numbers = _as_numbers(values.take(np.flatnonzero(~estimator.is_categorical_), axis=1))
     how = CONVERSION | {"ensure_min_features": 0}
-    columns = [_array_categories(values[:, j]) for j in np.flatnonzero(is_categorical)]
+    # Floats have nothing else for what is missing.
+    columns = [
+        Column(name, len(values), partial(_list_array, values[:, j]), values.dtype.kind == "f")
+        for j, name in _categorical_columns(estimator)
+    ]
     return Table(check_array(numbers, input_name="X", **how), columns)
 
 
-def _array_categories(values: NDArray[Any]) -> Column:
-    """Return a column; NaN is missing where the type of the array has nothing else for it."""
-    if values.dtype.kind == "f":
-        return [None if isnan(value) else value for value in values.tolist()]
-    if values.dtype.kind != "O":
-        return list(values.tolist())
-    return [None if value is None or is_pandas_na(value) else value for value in values.tolist()]
+def _categorical_columns(estimator: Any) -> Iterator[tuple[int, str]]:
+    """Yield the numbers of the columns that hold categories, and how errors call them."""
+    names = getattr(estimator, "feature_names_in_", None)
+    for j in np.flatnonzero(estimator.is_categorical_).tolist():
+        yield j, f"X's column {j if names is None else names[j]!r}"
 
 
 def _as_array(X: Any, dtype: Any = None) -> NDArray[Any]:
@@ -267,12 +280,21 @@ def _frame_rows(frame: nw.DataFrame[Any], is_categorical: NDArray[np.bool_]) -> 
     return rows
 
 
-def _frame_categories(frame: nw.DataFrame[Any], j: int) -> Column:
-    column = frame[:, j]
-    values = column.to_list()
-    for row in np.flatnonzero(column.is_null().to_numpy()):
-        values[row] = None
-    return values
+def _frame_categories(frame: nw.DataFrame[Any], estimator: Any) -> list[Column]:
+    # In pandas NaN is null; elsewhere null is None, and NaN a number.
+    is_pandas = frame.implementation.is_pandas_like()
+    return [
+        Column(name, len(frame), partial(_list_series, frame[:, j]), is_pandas)
+        for j, name in _categorical_columns(estimator)
+    ]
+
+
+def _list_series(column: Series[Any], part: slice) -> list[Any]:
+    return column[part].to_list()
+
+
+def _list_array(values: NDArray[Any], part: slice) -> list[Any]:
+    return list(values[part].tolist())
 
 
 def _column_values(column: Series[Any]) -> NDArray[Any]:

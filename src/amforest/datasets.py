@@ -6,6 +6,7 @@ Each file is described by one entry of a table; one loader serves them all.
 import io
 import os
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ class Dataset:
         The labels as the file spells them.
     feature_names : tuple of str
         One name per column of `X`; a one-hot column is called ``column=level``.
+    categories : tuple of tuple of str
+        One per column of `X`: the levels whose numbers it holds, or none if it holds numbers.
     """
 
     name: str
@@ -39,6 +42,12 @@ class Dataset:
     y: NDArray[np.int64]
     classes: tuple[str, ...]
     feature_names: tuple[str, ...]
+    categories: tuple[tuple[str, ...], ...]
+
+    @property
+    def categorical_features(self) -> list[int]:
+        """The columns of `X` that hold categories, as the estimators' parameter of this name."""
+        return [j for j, levels in enumerate(self.categories) if levels]
 
 
 @dataclass(frozen=True)
@@ -116,7 +125,9 @@ NAMES: tuple[str, ...] = tuple(_SPECS)
 """The names that `load` knows, in alphabetical order."""
 
 
-def load(name: str, *, folder: str | os.PathLike[str] | None = None) -> Dataset:
+def load(
+    name: str, *, one_hot: bool = True, folder: str | os.PathLike[str] | None = None
+) -> Dataset:
     """Load a data set, preprocessed as in the paper.
 
     Categorical columns are one-hot, and every column is min-max scaled over the whole file; a
@@ -127,6 +138,8 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None) -> Dataset:
     ----------
     name : str
         One of `NAMES`.
+    one_hot : bool, default=True
+        If False, a categorical column stays one column, of the numbers of its levels.
     folder : path-like, optional
         The folder of the zipped CSV files; by default the one that the environment variable
         AMFOREST_DATA names.
@@ -158,16 +171,39 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None) -> Dataset:
     spec = _SPECS[name]
     table = _read(_archive(spec.stem or name, folder), spec)
     classes, y = _encode(table.pop(spec.target))
-    blocks, feature_names = [], []
-    for column, values in table.items():
-        if column in spec.categorical:
-            levels, codes = _encode(values)
-            blocks.append(np.eye(len(levels))[codes])
-            feature_names += [f"{column}={level}" for level in levels]
-        else:
-            blocks.append(values[:, None])
-            feature_names.append(column)
-    return Dataset(name, _min_max(np.hstack(blocks)), y, classes, tuple(feature_names))
+    columns = [
+        column
+        for name_in_file, values in table.items()
+        for column in _columns(name_in_file, values, name_in_file in spec.categorical, one_hot)
+    ]
+    X = np.ascontiguousarray(np.stack([column.values for column in columns], axis=1))
+    feature_names = tuple(column.name for column in columns)
+    categories = tuple(column.levels for column in columns)
+    return Dataset(name, X, y, classes, feature_names, categories)
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column of X."""
+
+    name: str
+    values: NDArray[np.float32]
+    levels: tuple[str, ...] = ()
+
+
+def _columns(
+    name: str, values: NDArray[Any], is_categorical: bool, one_hot: bool
+) -> Iterator[_Column]:
+    """Yield what a column of the file becomes."""
+    if not is_categorical:
+        yield _Column(name, _min_max(values))
+        return
+    levels, codes = _encode(values)
+    if not one_hot:
+        yield _Column(name, codes.astype(np.float32), levels)
+        return
+    for k, level in enumerate(levels):
+        yield _Column(f"{name}={level}", _min_max(codes == k))
 
 
 def _archive(stem: str, folder: str | os.PathLike[str] | None) -> Path:
@@ -211,8 +247,9 @@ def _encode(column: NDArray[np.object_]) -> tuple[tuple[str, ...], NDArray[np.in
     return tuple(levels), np.array([index[value] for value in values], dtype=np.int64)
 
 
-def _min_max(X: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Scale each column to [0, 1]; a constant one becomes 0."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    span = np.where(high > low, high - low, 1.0)
-    return np.ascontiguousarray((X - low) / span, dtype=np.float32)
+def _min_max(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Scale a column to [0, 1]; a constant one becomes 0."""
+    x = values.astype(np.float64)
+    span = x.max() - x.min()
+    scaled: NDArray[np.float32] = ((x - x.min()) / (span or 1.0)).astype(np.float32)
+    return scaled
