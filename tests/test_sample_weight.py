@@ -170,3 +170,10 @@ def test_more_than_whole_numbers_can_count_is_counted():
     model.fit([[0.0], [1.0]], [0, 1], sample_weight=[2**31 - 10, 5])
     model.partial_fit(np.array([[0.0]] * 10), np.array([0] * 10))
     assert model.tree_table(0)["n_samples"][0] == 2**31 + 5
+
+
+def test_before_the_first_row_that_is_learnt_no_class_is_known():
+    X, y = np.zeros((4, 1)), [5, 0, 1, 1]
+    forecasts = AMFClassifier(2).partial_fit_predict_proba(X, y, sample_weight=[0, 1, 1, 1])
+    assert forecasts[:2].tolist() == [[0, 0], [0, 0]]
+    assert forecasts[2].tolist() == [1, 0]

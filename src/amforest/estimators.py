@@ -177,12 +177,14 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         """
         nothing_known = not self._has_learnt() and classes is None and self.classes is None
         parts = self._predict_then_learn(X, y, classes=classes, sample_weight=sample_weight)
-        if nothing_known:
-            parts[0][0] = 0
         n_classes = len(self.classes_)
-        return self._in_order(
-            np.concatenate([np.pad(p, ((0, 0), (0, n_classes - p.shape[1]))) for p in parts])
+        forecasts = np.concatenate(
+            [np.pad(part, ((0, 0), (0, n_classes - part.shape[1]))) for part in parts]
         )
+        if nothing_known:  # until a row is learnt
+            weights = np.ones(1) if sample_weight is None else np.asarray(sample_weight)
+            forecasts[: np.flatnonzero(weights)[0] + 1] = 0
+        return self._in_order(forecasts)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Forecast the probabilities of the classes.

@@ -100,8 +100,9 @@ template <LabelModel Labels> class Forest {
     // How many rows should be given at once: enough to find a tree's nodes in the cache again,
     // few enough to bound the scratch memory and the time for which others have to wait.
     std::size_t rows_at_once() const {
-        const std::size_t forecasts = (std::size_t{1} << 20) / forecast_size();
-        return std::max<std::size_t>(std::min<std::size_t>(forecasts, 1 << 16) / n_trees(), 1);
+        const std::size_t forecasts = (std::size_t{1} << 20) / forecast_size() / n_trees();
+        const std::size_t rows = (std::size_t{1} << 24) / PreparedRows::row_bytes(layout());
+        return std::max<std::size_t>(std::min({forecasts, rows, (1 << 16) / n_trees()}), 1);
     }
 
     std::size_t bytes() const {
@@ -209,6 +210,11 @@ template <LabelModel Labels> class Forest {
                         layout.categories.insert(f, code, &sets_[i * n_words_]);
             }
         }
+        static std::size_t row_bytes(const Layout &layout) {
+            return (layout.n_codes() + layout.width()) * sizeof(float) +
+                   layout.categories.n_words() * sizeof(Word);
+        }
+
         std::size_t size() const { return size_; }
         Point operator[](std::size_t i) const {
             return {values_.data() + i * row_size_, sets_.data() + i * n_words_};

@@ -87,8 +87,7 @@ class NodeArena {
         const std::uint32_t row = points_.add();
         std::copy_n(range.lower.data(), width_, points_.at<float>(row));
         std::copy_n(range.seen.data(), n_words_, points_.at<Word>(row) + width_);
-        if (std::memcmp(range.lower.data(), range.upper.data(), corner_bytes()) == 0)
-            return upper_of_.add(kNone) | kLeafBit;
+        if (equal(range.lower.data(), range.upper.data())) return upper_of_.add(kNone) | kLeafBit;
         const std::uint32_t upper = uppers_.add();
         std::copy_n(range.upper.data(), width_, uppers_.at<float>(upper));
         return upper_of_.add(upper) | kLeafBit;
@@ -145,7 +144,7 @@ class NodeArena {
         std::uint32_t &upper = upper_of_[row_of(v)];
         auto *lower = points_.at<float>(row_of(v));
         if (upper == kNone) {
-            if (std::memcmp(numbers(x), lower, corner_bytes()) == 0) return;
+            if (equal(numbers(x), lower)) return;
             upper = uppers_.add();
             std::copy_n(lower, width_, uppers_.at<float>(upper));
         }
@@ -180,6 +179,11 @@ class NodeArena {
     const float *numbers(Point x) const { return x.values + n_codes_; }
     std::size_t corner_bytes() const { return width_ * sizeof(float); }
     std::size_t set_bytes() const { return n_words_ * sizeof(Word); }
+
+    // Bit for bit; without numbers there may be no memory to look at.
+    bool equal(const float *a, const float *b) const {
+        return width_ == 0 || std::memcmp(a, b, corner_bytes()) == 0;
+    }
 
     // The range of a node where it lies: one box, or two whose union is meant.
     struct View {
