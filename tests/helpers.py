@@ -18,7 +18,9 @@ def reference_trees(
     model: AMFClassifier | AMFRegressor, cls: type[reference.Tree] = reference.Tree
 ) -> list[reference.Tree]:
     """One reference tree per tree of the model, with its parameters and its random numbers."""
-    options = {name: getattr(model, name) for name in ("step", *SWITCHES)}
+    options = {name: getattr(model, name) for name in ("step", "split_prior", *SWITCHES)}
+    if model.partition == "unrestricted":
+        options |= {"lower": model._core.bounds[0], "upper": model._core.bounds[1]}
     if isinstance(model, AMFClassifier):
         n_classes = len(model.classes)
         alpha = model.dirichlet or (0.5 if n_classes <= 2 else 0.01)
@@ -52,7 +54,7 @@ def reference_table(tree: reference.Tree, dtype: np.dtype[Any]) -> np.ndarray[An
         table["n_samples"][i] = v.labels.n
         label = "counts" if isinstance(v.labels, reference.ClassCounts) else "mean"
         table[label][i] = getattr(v.labels, label)
-        for name in ("feature", "threshold", "lower", "upper"):
+        for name in {"feature", "threshold", "lower", "upper"}.intersection(dtype.names):
             table[name][i] = getattr(v, name)
         table["odds"][i], table["odds_scale"][i] = v.odds.value, v.odds.scale
         table["share"][i] = tree.share(v) if v.children() else 1.0

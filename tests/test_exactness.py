@@ -57,7 +57,7 @@ def mean_weight(labels, step, charge_first):
         if n > 0 or charge_first:
             loss += (total / max(n, 1) - y) ** 2
         total += y
-    return exp(-step * loss), [total / len(labels)]
+    return exp(-step * loss), [total / max(len(labels), 1)]
 
 
 def exact_tree(table, X, y, weigh, row=0):
@@ -71,30 +71,34 @@ def exact_tree(table, X, y, weigh, row=0):
             exact_tree(table, X[side], list(compress(y, side)), weigh, v[name])
             for side, name in ((left, "left"), (~left, "right"))
         )
+    ends = (X.min(axis=0), X.max(axis=0)) if len(X) else (None, None)
     return Node(
         weight, forecast, children, (v["feature"], v["threshold"]), Fraction(v["birth_time"]),
-        len(set(y)) == 1, X.min(axis=0), X.max(axis=0),
+        len(set(y)) == 1, *ends,
     )  # fmt: skip
 
 
-def prunings(v):
-    """Yield the leaves of all subtrees rooted at v."""
-    yield (v,)
-    if v.children:
-        for left, right in product(*(list(prunings(child)) for child in v.children)):
-            yield left + right
+def prunings(v, prior, depth=0):
+    """Yield the leaves of all subtrees T rooted at v, and π(T), by a = α (1 + depth)^-β."""
+    if not v.children:
+        yield (v,), Fraction(1)
+        return
+    alpha, beta = prior
+    a = Fraction(alpha) / (1 + depth) ** beta
+    yield (v,), 1 - a
+    below = (list(prunings(child, prior, depth + 1)) for child in v.children)
+    for (left, pi_left), (right, pi_right) in product(*below):
+        yield left + right, a * pi_left * pi_right
 
 
-def mixture(root, x, value):
-    """Σ_T π(T) w(T) value(v_T(x), its depth) / Σ_T π(T) w(T), with π(T) = 2^-‖T‖."""
+def mixture(root, x, value, prior):
+    """Σ_T π(T) w(T) value(v_T(x), its depth) / Σ_T π(T) w(T)."""
     path = [root]
     while path[-1].children:
         path.append(path[-1].child(x))
     total, sums = Fraction(0), [Fraction(0)] * len(value(root, 0))
-    for leaves in prunings(root):
-        # ‖T‖: the nodes of T that are not leaves of the whole tree
-        exponent = 2 * len(leaves) - 1 - sum(not leaf.children for leaf in leaves)
-        weight = HALF**exponent * math.prod((leaf.weight for leaf in leaves), start=Fraction(1))
+    for leaves, pi in prunings(root, prior):
+        weight = pi * math.prod((leaf.weight for leaf in leaves), start=Fraction(1))
         depth = next(i for i, v in enumerate(path) if v in leaves)
         total += weight
         sums = [s + weight * f for s, f in zip(sums, value(path[depth], depth), strict=True)]
@@ -117,7 +121,7 @@ def branch_off(root, at, x, default):
     return Node(root.weight, root.forecast, tuple(children), root.split)
 
 
-def extended_mixture(root, x, default, split_pure):
+def extended_mixture(root, x, default, split_pure, prior):
     """The mean of the mixtures over the places where x may branch off."""
     forecast, stays, v = 0.0, Fraction(1), root
     while True:
@@ -128,10 +132,11 @@ def extended_mixture(root, x, default, split_pure):
         if not leaf:
             p = 1 - exp(-extension * (v.children[0].birth_time - v.birth_time))
         if p > 0:
-            forecast += float(stays * p) * mixture(branch_off(root, v, x, default), x, forecast_of)
+            extended = branch_off(root, v, x, default)
+            forecast += float(stays * p) * mixture(extended, x, forecast_of, prior)
             stays *= 1 - p
         if leaf:
-            return forecast + float(stays) * mixture(root, x, forecast_of)
+            return forecast + float(stays) * mixture(root, x, forecast_of, prior)
         v = v.child(x)
 
 
@@ -145,9 +150,14 @@ def test_forecasts_and_depths_are_the_mixture_over_all_prunings(seed):
     queries = np.concatenate([X[:2], rng.integers(-16, 81, size=(2, n_features)) / 64])
     queries = queries.astype(np.float32)
     charge_first, predict_extends, split_pure, regression = (bool(seed >> b & 1) for b in range(4))
+    unrestricted = seed % 5 == 4
+    prior = (0.3, 2) if unrestricted else [(0.5, 0), (0.3, 0), (0.5, 0), (0.9, 0)][seed >> 4]
+    if unrestricted:
+        predict_extends, queries = False, np.clip(queries, 0, 1)
     params = {
         "n_estimators": 40, "charge_first": charge_first, "predict_extends": predict_extends,
-        "split_pure": split_pure, "random_state": seed,
+        "split_pure": split_pure, "random_state": seed, "split_prior": prior,
+        "partition": "unrestricted" if unrestricted else "restricted",
     }  # fmt: skip
     if regression:
         step = Fraction(3, 4)
@@ -164,16 +174,16 @@ def test_forecasts_and_depths_are_the_mixture_over_all_prunings(seed):
         weigh = lambda labels: class_weight(labels, n_classes, alpha, charge_first)  # noqa: E731
         forecasts = model.fit(X, y).predict_proba_by_tree(queries)
     depths = model.weighted_depth(queries)
-    for t in range(40):
+    for t in range(4 if unrestricted else 40):  # trees with empty leaves have many more prunings
         root = exact_tree(model.tree_table(t), X, labels, weigh)
         for i, x in enumerate(queries):
             expected = (
-                extended_mixture(root, x, default, split_pure)
+                extended_mixture(root, x, default, split_pure, prior)
                 if predict_extends
-                else mixture(root, x, forecast_of)
+                else mixture(root, x, forecast_of, prior)
             )
             np.testing.assert_allclose(forecasts[i, t], expected, rtol=0, atol=1e-12)
-            depth = mixture(root, x, lambda v, depth: [Fraction(depth)])
+            depth = mixture(root, x, lambda v, depth: [Fraction(depth)], prior)
             np.testing.assert_allclose(depths[i, t], depth, rtol=0, atol=1e-12)
 
 

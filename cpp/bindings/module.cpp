@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
@@ -31,6 +32,7 @@ template <class T> using Output = nb::ndarray<nb::numpy, T>;
 using Shape = std::vector<std::size_t>;
 using Seeds = Input<std::uint64_t, 2>;  // trees x 4 words
 using Tables = std::optional<nb::list>; // the tables of grown trees
+using Bounds = std::optional<Input<float, 2>>;
 
 // A one-dimensional array of float or double, through the buffer protocol: for single rows, of
 // which nanobind's way of taking an array would be the greater part of the cost.
@@ -136,6 +138,7 @@ nb::dict to_dict(const Options &options) {
     dict["split_pure"] = options.split_pure;
     dict["charge_first"] = options.charge_first;
     dict["predict_extends"] = options.predict_extends;
+    dict["split_prior"] = std::pair(options.split_prior.alpha, options.split_prior.beta);
     return dict;
 }
 
@@ -148,6 +151,36 @@ template <class Count> nb::dict label_parameters(const ClassCounts<Count> &label
 }
 
 nb::dict label_parameters(const RunningMean &) { return {}; }
+
+// `categories` is the number of categories for which there is room, of each feature.
+// `bounds`, a row of lower and one of upper ends, makes the partition the unrestricted one.
+Layout checked_layout(std::size_t n_numbers, std::vector<std::uint32_t> categories,
+                      const Bounds &bounds) {
+    require(n_numbers + categories.size() > 0, "there must be features");
+    for (const std::uint32_t count : categories)
+        require(count > 0 && count <= 65535, "categories must lie in [1, 65535]");
+    Layout layout{Categories(std::move(categories)), n_numbers};
+    if (!bounds) return layout;
+    require(layout.n_codes() == 0, "bounds leave no room for categories");
+    require(bounds->shape(0) == 2 && bounds->shape(1) == n_numbers,
+            "bounds must be two rows of as many numbers as there are features");
+    const float *ends = bounds->data();
+    for (std::size_t j = 0; j < n_numbers; ++j)
+        require(std::abs(ends[j]) <= kLargestFeature &&
+                    std::abs(ends[n_numbers + j]) <= kLargestFeature &&
+                    ends[j] < ends[n_numbers + j],
+                "bounds must be finite, lie within ±2**100, and have lower ends below upper ones");
+    layout.lower.assign(ends, ends + n_numbers);
+    layout.upper.assign(ends + n_numbers, ends + 2 * n_numbers);
+    return layout;
+}
+
+nb::object bounds_of(const Layout &layout) {
+    if (!layout.has_box()) return nb::none();
+    std::vector<float> ends = layout.lower;
+    ends.insert(ends.end(), layout.upper.begin(), layout.upper.end());
+    return nb::cast(to_numpy(std::move(ends), {2, layout.n_numbers}));
+}
 
 // A table as a dict of arrays, one per column.
 template <class Labels> nb::dict to_dict(TreeTable<Labels> table, const Layout &layout) {
@@ -380,6 +413,7 @@ template <class Labels> struct Bindings {
         nb::dict state = label_parameters(forest.tree(0).labels());
         state["n_numbers"] = forest.layout().n_numbers;
         state["categories"] = forest.layout().categories.room();
+        state["bounds"] = bounds_of(forest.layout());
         state["n_samples"] = n_samples;
         state["options"] = to_dict(forest.tree(0).options());
         std::vector<std::uint64_t> seeds;
@@ -401,6 +435,8 @@ template <class Labels> struct Bindings {
                       std::size_t n_samples) {
         require(seeds.shape(0) > 0 && seeds.shape(1) == 4, "seeds must be rows of four words");
         require(!tables || tables->size() == seeds.shape(0), "trees must be as many as seeds");
+        require(layout.has_box() ? !options.predict_extends : options.split_prior.beta == 0,
+                "with bounds predict_extends must be false, without them beta must be 0");
         std::vector<Tree<Labels>> trees;
         trees.reserve(seeds.shape(0));
         for (std::size_t i = 0; i < seeds.shape(0); ++i) {
@@ -416,6 +452,7 @@ template <class Labels> struct Bindings {
     static void bind(nb::class_<Forest> &cls) {
         cls.def_prop_ro("n_numbers", [](const Forest &f) { return f.layout().n_numbers; })
             .def_prop_ro("categories", [](const Forest &f) { return f.layout().categories.room(); })
+            .def_prop_ro("bounds", [](const Forest &f) { return bounds_of(f.layout()); })
             .def_prop_ro("n_trees", &Forest::n_trees)
             .def_prop_ro("n_samples", &Forest::n_samples)
             .def_prop_ro("total_weight", &Forest::total_weight)
@@ -442,14 +479,6 @@ ClassPrior checked_prior(std::size_t n_classes, double dirichlet, std::size_t ca
     return {n_classes, dirichlet};
 }
 
-// `categories` is the number of categories for which there is room, of each feature.
-Layout checked_layout(std::size_t n_numbers, std::vector<std::uint32_t> categories) {
-    require(n_numbers + categories.size() > 0, "there must be features");
-    for (const std::uint32_t count : categories)
-        require(count > 0 && count <= 65535, "categories must lie in [1, 65535]");
-    return {Categories(std::move(categories)), n_numbers};
-}
-
 using Counts = std::vector<std::uint32_t>;
 
 // `capacity` is the number of classes for which there is room.
@@ -461,17 +490,17 @@ template <class Count> void bind_classifier(nb::module_ &m, const char *name) {
         "__init__",
         [](Forest *self, std::size_t n_numbers, const Options &options, const Seeds &seeds,
            std::size_t n_classes, double dirichlet, std::size_t capacity, const Tables &trees,
-           std::size_t n_samples, const Counts &categories) {
+           std::size_t n_samples, const Counts &categories, const Bounds &bounds) {
             require(capacity <= 65535, "capacity must be at most 65535");
             const auto prior =
                 std::make_shared<ClassPrior>(checked_prior(n_classes, dirichlet, capacity));
             const auto new_labels = [&] { return ClassCounts<Count>(prior, capacity); };
-            Classifier::build(self, checked_layout(n_numbers, categories), options, new_labels,
-                              seeds, trees, n_samples);
+            Classifier::build(self, checked_layout(n_numbers, categories, bounds), options,
+                              new_labels, seeds, trees, n_samples);
         },
         nb::kw_only(), "n_numbers"_a, "options"_a, "seeds"_a.noconvert(), "n_classes"_a,
         "dirichlet"_a, "capacity"_a, "trees"_a = nb::none(), "n_samples"_a = 0,
-        "categories"_a = Counts());
+        "categories"_a = Counts(), "bounds"_a.noconvert() = nb::none());
     classifier.def(
         "set_classes",
         [](Forest &forest, std::size_t n_classes, double dirichlet) {
@@ -504,13 +533,16 @@ NB_MODULE(_core, m) {
         .def(
             "__init__",
             [](Options *self, double step, bool use_aggregation, bool split_pure, bool charge_first,
-               bool predict_extends) {
+               bool predict_extends, const std::pair<double, double> &split_prior) {
+                const auto [alpha, beta] = split_prior;
                 require(step > 0 && step <= 1e100, "step must lie in (0, 1e100]");
-                new (self)
-                    Options{step, use_aggregation, split_pure, charge_first, predict_extends};
+                require(alpha >= 1e-100 && alpha <= 1 - 0x1.0p-50 && std::isfinite(beta),
+                        "split_prior must be (alpha, beta), 1e-100 <= alpha < 1");
+                new (self) Options{step,         use_aggregation, split_pure,
+                                   charge_first, predict_extends, {alpha, beta}};
             },
             nb::kw_only(), "step"_a, "use_aggregation"_a, "split_pure"_a, "charge_first"_a,
-            "predict_extends"_a);
+            "predict_extends"_a, "split_prior"_a = std::pair(0.5, 0.0));
 
     bind_classifier<std::uint32_t>(m, "ClassifierForest");
     bind_classifier<double>(m, "WeightedClassifierForest");
@@ -520,14 +552,14 @@ NB_MODULE(_core, m) {
     regressor.def(
         "__init__",
         [](Regressor::Forest *self, std::size_t n_numbers, const Options &options,
-           const Seeds &seeds, const Tables &trees, std::size_t n_samples,
-           const Counts &categories) {
+           const Seeds &seeds, const Tables &trees, std::size_t n_samples, const Counts &categories,
+           const Bounds &bounds) {
             const auto new_labels = [] { return RunningMean(); };
-            Regressor::build(self, checked_layout(n_numbers, categories), options, new_labels,
-                             seeds, trees, n_samples);
+            Regressor::build(self, checked_layout(n_numbers, categories, bounds), options,
+                             new_labels, seeds, trees, n_samples);
         },
         nb::kw_only(), "n_numbers"_a, "options"_a, "seeds"_a.noconvert(), "trees"_a = nb::none(),
-        "n_samples"_a = 0, "categories"_a = Counts());
+        "n_samples"_a = 0, "categories"_a = Counts(), "bounds"_a.noconvert() = nb::none());
     Regressor::bind(regressor);
 }
 

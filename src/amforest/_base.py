@@ -58,11 +58,12 @@ class Forest(FeatureForest):
     """
 
     n_estimators: int
-    step: float
+    step: float | None
     use_aggregation: bool
     split_pure: bool
     charge_first: bool
     predict_extends: bool
+    split_prior: tuple[float, float]
     n_jobs: int | None
     random_state: Any
 
@@ -73,6 +74,9 @@ class Forest(FeatureForest):
         "split_pure": ["boolean"],
         "charge_first": ["boolean"],
         "predict_extends": ["boolean"],
+        "split_prior": [tuple],
+        "partition": [StrOptions({"restricted", "unrestricted"})],
+        "bounds": ["array-like", None],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -229,10 +233,13 @@ class Forest(FeatureForest):
                 classes = None
             encoded = self._encode(labels, learnt, classes)
             self._learn_categories(table, learnt, first=first)
+            box = self._box(table.width) if first else self._core.bounds
+            self._check_in_box(table.numbers, box)
             if first:
                 self._core = self._new_core(
                     n_numbers=table.width - len(self._room),
                     categories=list(self._room),
+                    bounds=box,
                     options=self._options(),
                     seeds=tree_seeds(self.random_state, self.n_estimators),
                 )
@@ -245,13 +252,34 @@ class Forest(FeatureForest):
                 yield new, self._rows(table, part), encoded.labels[part], weights_part
 
     def _options(self) -> Options:
+        if self.predict_extends and self.partition == "unrestricted":
+            raise ValueError("predict_extends=True needs partition='restricted'")
         return Options(
-            step=float(self.step),
+            step=self._eta(),
             use_aggregation=bool(self.use_aggregation),
             split_pure=bool(self.split_pure),
             charge_first=bool(self.charge_first),
             predict_extends=bool(self.predict_extends),
+            split_prior=self._checked_prior(),
         )
+
+    def _eta(self) -> float:
+        raise NotImplementedError
+
+    def _checked_prior(self) -> tuple[float, float]:
+        if len(self.split_prior) != 2:
+            raise ValueError(
+                f"split_prior is {self.split_prior!r}; it must be a pair (alpha, beta)"
+            )
+        alpha, beta = (float(value) for value in self.split_prior)
+        if not (1e-100 <= alpha <= 1 - 2.0**-50 and np.isfinite(beta)):
+            raise ValueError(f"split_prior is {self.split_prior!r}; alpha must lie between 0 and 1")
+        if beta != 0 and self.partition == "restricted":
+            raise ValueError(
+                f"split_prior is {self.split_prior!r}; beta must be 0 with partition='restricted', "
+                "where a new split moves a whole subtree down"
+            )
+        return alpha, beta
 
     def _know(self, labels: list[Any]) -> None:
         """Let the core know labels that are new."""
@@ -319,12 +347,12 @@ class Forest(FeatureForest):
             in leaves), `category` (a categorical feature's category with this number goes right,
             all others left; -1 where numbers are split), `birth_time`, `n_samples` (the sum of
             their weights; whole numbers as long as a classifier's weights are), `counts` (of each
-            class) or `mean`, `lower` and `upper` (the range of the features seen; NaN where none
-            was), `seen` (whether each category of each categorical feature was seen, as
-            `categories_` lists them), `share` (½ w / w̄: the weight of the prunings that stop at
-            the node among those that reach it; 1 in leaves), and the same as odds w / (w̄₀ w̄₁) =
-            `odds` · 2^(256 `odds_scale`). Without categorical features there is no `category` and
-            no `seen`.
+            class) or `mean`, `lower` and `upper` (the range of the features seen, NaN where none
+            was; with ``partition="unrestricted"`` the cell), `seen` (whether each category of each
+            categorical feature was seen, as `categories_` lists them), `share` (½ w / w̄: the
+            weight of the prunings that stop at the node among those that reach it; 1 in leaves),
+            and the same as odds w / (w̄₀ w̄₁) = `odds` · 2^(256 `odds_scale`). Without categorical
+            features there is no `category` and no `seen`.
         """
         core = self._grown()
         if not -core.n_trees <= i < core.n_trees:

@@ -24,6 +24,7 @@ class ClassForest(Forest):
     # classes_, and for each its class in the core (None: the same). In one piece, because others
     # may forecast while a new class is being learnt.
     _sorted: tuple[NDArray[Any], NDArray[np.intp] | None]
+    step: float
     classes: ArrayLike | None
     classes_: NDArray[Any]
     dirichlet: float | None

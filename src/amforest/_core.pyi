@@ -26,6 +26,7 @@ class Options:
         split_pure: bool,
         charge_first: bool,
         predict_extends: bool,
+        split_prior: tuple[float, float] = (0.5, 0.0),
     ) -> None: ...
 
 class _Forest(Generic[_Label]):
@@ -33,6 +34,8 @@ class _Forest(Generic[_Label]):
     def n_numbers(self) -> int: ...
     @property
     def categories(self) -> list[int]: ...
+    @property
+    def bounds(self) -> _Features | None: ...
     @property
     def n_trees(self) -> int: ...
     @property
@@ -71,6 +74,7 @@ class _ClassifierForest(_Forest[int]):
         trees: list[_Table] | None = None,
         n_samples: int = 0,
         categories: list[int] = ...,
+        bounds: _Features | None = None,
     ) -> None: ...
     @property
     def capacity(self) -> int: ...
@@ -89,4 +93,5 @@ class RegressorForest(_Forest[float]):
         trees: list[_Table] | None = None,
         n_samples: int = 0,
         categories: list[int] = ...,
+        bounds: _Features | None = None,
     ) -> None: ...

@@ -10,15 +10,26 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_X_y
 
 from amforest._categories import UNKNOWN, Categories, pack, unpack
 from amforest._core import ClassifierForest, RegressorForest, WeightedClassifierForest
-from amforest._inputs import CONVERSION, Features, Table, as_objects, check_size, dense, separated
+from amforest._inputs import (
+    CONVERSION,
+    Features,
+    Sparse,
+    Table,
+    as_objects,
+    check_size,
+    dense,
+    separated,
+)
 from amforest._inputs import validated as _validated
 
 Floats = NDArray[np.float64]
+_SIDES = ("lower", "upper")
 CoreForest = ClassifierForest | WeightedClassifierForest | RegressorForest
 
 
@@ -31,6 +42,8 @@ class FeatureForest(BaseEstimator):
     is_categorical_: NDArray[np.bool_]
     n_features_in_: int
     categorical_features: Any
+    partition: str
+    bounds: Any
 
     @property
     def categories_(self) -> dict[Any, list[Any]]:
@@ -83,6 +96,40 @@ class FeatureForest(BaseEstimator):
             self._room = room
         elif room != self._room:
             self._resize(self._core.n_numbers, room)
+
+    def _box(self, n_features: int) -> Features | None:
+        """Return the lower and the upper ends of the box to be cut, or None: it is not needed."""
+        if self.partition == "restricted":
+            if self.bounds is not None:
+                raise ValueError("bounds has no meaning without partition='unrestricted'")
+            return None
+        if self._categories is not None:
+            raise ValueError("categories need partition='restricted': they have no bounds")
+        bounds = np.asarray([0.0, 1.0] if self.bounds is None else self.bounds, dtype=np.float32)
+        if bounds.shape not in ((2,), (n_features, 2)):
+            raise ValueError(
+                f"bounds has shape {bounds.shape}; it must be a pair (low, high), or one for each "
+                f"of {n_features} features"
+            )
+        box = np.ascontiguousarray(np.broadcast_to(bounds, (n_features, 2)).T)
+        if not (np.isfinite(box).all() and (box[0] < box[1]).all()):
+            raise ValueError(f"bounds is {self.bounds!r}; low must be below high, both finite")
+        return box
+
+    def _check_in_box(self, numbers: Features | Sparse, box: Features | None) -> None:
+        """Refuse values outside of the box, and missing ones, before anything is learnt."""
+        if box is None:
+            return
+        ends = [getattr(numbers, name)(axis=0) for name in ("min", "max")]
+        low, high = (end.toarray().ravel() if issparse(end) else end for end in ends)
+        bad = np.flatnonzero(~((low >= box[0]) & (high <= box[1])))
+        if len(bad):
+            j = bad[0]
+            raise ValueError(
+                f"X's column {j} holds values from {low[j]:g} to {high[j]:g}; with "
+                f"partition='unrestricted' they must lie in [{box[0, j]:g}, {box[1, j]:g}] and not "
+                "be missing: scale X, or give bounds"
+            )
 
     def _rows(self, table: Table, part: slice) -> Features:
         """Return some rows of a table as the core takes them."""
@@ -154,6 +201,8 @@ class FeatureForest(BaseEstimator):
 
     def _table_columns(self, columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Bring the columns of a tree's table into the order of X's features."""
+        if self._core.bounds is not None:
+            columns |= _cells(columns, self._core.bounds)
         if self._categories is None:
             return {name: columns[name] for name in columns if name not in ("category", "seen")}
         is_categorical = self.is_categorical_
@@ -170,6 +219,23 @@ class FeatureForest(BaseEstimator):
             [seen[:, :count] for seen, count in zip(sets, counts, strict=True)]
         )
         return columns
+
+
+def _cells(columns: dict[str, NDArray[Any]], box: Features) -> dict[str, NDArray[Any]]:
+    """Return the lower and upper corners of the nodes' cells, from the root down."""
+    ends = {
+        side: np.tile(end, (len(columns["feature"]), 1))
+        for side, end in zip(_SIDES, box, strict=True)
+    }
+    order = np.argsort(columns["depth"], kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(columns["depth"][order])) + 1)[1:]:
+        parents = columns["parent"][rows]
+        is_right = columns["right"][parents] == rows
+        for side, is_cut in zip(_SIDES, (is_right, ~is_right), strict=True):
+            ends[side][rows] = ends[side][parents]
+            cut, by = rows[is_cut], parents[is_cut]
+            ends[side][cut, columns["feature"][by]] = columns["threshold"][by]
+    return ends
 
 
 def is_plain(values: Any, ndim: int) -> TypeGuard[NDArray[Any]]:

@@ -48,6 +48,15 @@ class AMFClassifier(ClassifierMixin, ClassForest):
     classes : array-like, default=None
         Classes that are known before they appear. Others become known with their first row;
         `fit` knows all that it is given.
+    split_prior : (float, float), default=(0.5, 0.0)
+        α and β: a priori, a pruning goes on below a node of its tree with probability
+        α (1 + depth)^-β. The paper's is (½, 0). β must be 0 unless `partition` is "unrestricted".
+    partition : {"restricted", "unrestricted"}, default="restricted"
+        "restricted" splits within the range of the points seen (Algorithms 4 to 6 of the paper);
+        "unrestricted" splits the whole of a box until each leaf holds one point at the most
+        (Algorithm 2), whatever `split_pure` is: the object of the paper's theorems.
+    bounds : pair of floats, or array-like of shape (n_features, 2), default=None
+        The box, for "unrestricted": low and high, of all features or of each. None means [0, 1].
     categorical_features : array-like of bool, int or str, "from_dtype" or None, \
             default="from_dtype"
         The columns that hold categories: a mask, their numbers or their names. "from_dtype" means
@@ -111,6 +120,9 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         split_pure: bool = False,
         charge_first: bool = False,
         predict_extends: bool = False,
+        split_prior: tuple[float, float] = (0.5, 0.0),
+        partition: str = "restricted",
+        bounds: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
         classes: ArrayLike | None = None,
         n_jobs: int | None = None,
@@ -123,6 +135,9 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         self.split_pure = split_pure
         self.charge_first = charge_first
         self.predict_extends = predict_extends
+        self.split_prior = split_prior
+        self.partition = partition
+        self.bounds = bounds
         self.categorical_features = categorical_features
         self.classes = classes
         self.n_jobs = n_jobs
@@ -279,6 +294,9 @@ class AMFClassifier(ClassifierMixin, ClassForest):
         """
         return self._forecast(self._by_tree, X)[0]
 
+    def _eta(self) -> float:
+        return float(self.step)
+
     def _by_index(self, X: ArrayLike) -> Floats:
         return self._by_blocks(self._grown().predict, X)
 
@@ -304,9 +322,11 @@ class AMFRegressor(RegressorMixin, Forest):
     ----------
     n_estimators : int, default=10
         The number of trees.
-    step : float, default=1.0
-        η, the learning rate of the aggregation. It belongs to the square of the labels' unit: for
-        labels within ±B the paper's choice is 1 / (8 B²).
+    step : float or None, default=1.0
+        η, the learning rate of the aggregation. It belongs to the square of the labels' unit. None
+        means the paper's choice for labels within ±B, 1 / (8 B²), B being `bound`.
+    bound : float, default=None
+        B, for ``step=None``.
     use_aggregation : bool, default=True
         Average over all prunings. If False, a tree forecasts with the leaf alone.
     split_pure : bool, default=False
@@ -317,6 +337,15 @@ class AMFRegressor(RegressorMixin, Forest):
     predict_extends : bool, default=False
         Whether predicting x first extends the partition by x, in expectation over the random
         split. True in the paper's algorithms, False in the experiments.
+    split_prior : (float, float), default=(0.5, 0.0)
+        α and β: a priori, a pruning goes on below a node of its tree with probability
+        α (1 + depth)^-β. The paper's is (½, 0). β must be 0 unless `partition` is "unrestricted".
+    partition : {"restricted", "unrestricted"}, default="restricted"
+        "restricted" splits within the range of the points seen (Algorithms 4 to 6 of the paper);
+        "unrestricted" splits the whole of a box until each leaf holds one point at the most
+        (Algorithm 2), whatever `split_pure` is: the object of the paper's theorems.
+    bounds : pair of floats, or array-like of shape (n_features, 2), default=None
+        The box, for "unrestricted": low and high, of all features or of each. None means [0, 1].
     categorical_features : array-like of bool, int or str, "from_dtype" or None, \
             default="from_dtype"
         The columns that hold categories: a mask, their numbers or their names. "from_dtype" means
@@ -356,25 +385,39 @@ class AMFRegressor(RegressorMixin, Forest):
     array([ 0.96, -0.93])
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Forest._parameter_constraints,
+        "step": [Interval(Real, 0, 1e100, closed="right"), None],
+        "bound": [Interval(Real, 0, 1e75, closed="right"), None],
+    }
+
     def __init__(
         self,
         n_estimators: int = 10,
         *,
-        step: float = 1.0,
+        step: float | None = 1.0,
+        bound: float | None = None,
         use_aggregation: bool = True,
         split_pure: bool = False,
         charge_first: bool = False,
         predict_extends: bool = False,
+        split_prior: tuple[float, float] = (0.5, 0.0),
+        partition: str = "restricted",
+        bounds: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.step = step
+        self.bound = bound
         self.use_aggregation = use_aggregation
         self.split_pure = split_pure
         self.charge_first = charge_first
         self.predict_extends = predict_extends
+        self.split_prior = split_prior
+        self.partition = partition
+        self.bounds = bounds
         self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -461,6 +504,13 @@ class AMFRegressor(RegressorMixin, Forest):
         # that are not small against 1 / sqrt(step) the forest prefers few leaves.
         tags.regressor_tags.poor_score = bool(self.charge_first)
         return tags
+
+    def _eta(self) -> float:
+        if self.step is not None:
+            return float(self.step)
+        if self.bound is None:
+            raise ValueError("step is None, which needs bound: labels lie within ±bound")
+        return 1 / (8 * float(self.bound) ** 2)
 
     def _as_labels(self, y: ArrayLike) -> ArrayLike:
         if y is None:

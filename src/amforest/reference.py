@@ -1,9 +1,10 @@
 """The AMF tree as the paper writes it: plain Python, no speed.
 
-Algorithms 4, 5 and 6 of Mourtada, Gaïffas and Scornet, for one tree. The tests hold the compiled
-core to this file, bit for bit, so rounding is part of what it says: features, ranges and range
-extensions are float32, everything else is double, and sums over features run in eight lanes. NaN is
-a feature that is missing; in a range it says that no value was seen yet.
+Algorithms 4, 5 and 6 of Mourtada, Gaïffas and Scornet, for one tree, and Algorithm 2 in
+`UnrestrictedTree`. The tests hold the compiled core to this file, bit for bit, so rounding is part
+of what it says: features, ranges and range extensions are float32, everything else is double, and
+sums over features run in eight lanes. NaN is a feature that is missing; in a range it says that no
+value was seen yet.
 
 Names: v is a node, tau its birth time, [lower, upper] its range R_v, ŷ_v its forecast.
 """
@@ -66,7 +67,7 @@ class Scaled:
         return Scaled.of(high.value + low.value * shift, high.scale)
 
 
-ONE, TWO = Scaled(1.0), Scaled(2.0)
+ONE = Scaled(1.0)
 
 
 class ClassCounts:
@@ -154,7 +155,7 @@ class Node:
     lower: Floats
     upper: Floats
     labels: LabelModel
-    odds: Scaled = ONE  # w_v / (w̄_v0 w̄_v1)
+    odds: Scaled = ONE  # (1 - a) / a · w_v / (w̄_v0 w̄_v1), a being the prior probability of a split
     just_split: bool = False
     parent: Node | None = None
     left: Node | None = None  # v0: x_j <= threshold
@@ -198,6 +199,7 @@ class Tree:
     split_pure: bool = False
     charge_first: bool = False
     predict_extends: bool = False
+    split_prior: tuple[float, float] = (0.5, 0.0)  # α, β
     root: Node | None = field(default=None, init=False)
 
     # Algorithm 4
@@ -213,14 +215,14 @@ class Tree:
     def weigh(self, v: Node, y: float, gain: Scaled) -> Scaled:
         """w_v ← w_v m, m = exp(-η ℓ(ŷ_v, y)), then w̄_v; return the gain g by which w̄_v has grown.
 
-        As only the odds between the terms of w̄_v = ½(w_v + w̄_v0 w̄_v1) are kept, all that counts of
-        the child on the path is its own gain. The label must not have been counted yet.
+        As only the odds between the terms of w̄_v = (1 - a) w_v + a w̄_v0 w̄_v1 are kept, all that
+        counts of the child on the path is its own gain. The label must not have been counted yet.
         """
         m = v.labels.likelihood(y, self.step) if v.labels.n > 0 or self.charge_first else ONE
         if v.children() is None:
             return m
         kept = Scaled.of(v.odds.clamped()).times(m, ONE)
-        before = 2.0 if v.just_split else v.odds.clamped() + 1.0  # w̄_v / (½ w̄_v0 w̄_v1)
+        before = 1.0 / self.split_prior[0] if v.just_split else v.odds.clamped() + 1.0
         v.odds, v.just_split = v.odds.times(m, gain), False
         return (kept + gain).times(ONE, Scaled.of(before))
 
@@ -257,13 +259,19 @@ class Tree:
         on_left = x[feature] < v.lower[feature]
         low, high = (x, v.lower) if on_left else (v.upper, x)
         leaf, rest = self.new_leaf(time, x), self.move_down(v, time)
-        # w_v / w̄_v, for w̄ of the rest is w̄_v and the leaf's is 1; 1 if v was a leaf.
-        v.odds, v.just_split = v.odds.times(TWO, v.odds + ONE), True
+        v.odds, v.just_split = self.odds_above(v), True
         v.set_children(*((leaf, rest) if on_left else (rest, leaf)))
         v.feature = feature
         v.threshold = self.choose_threshold(float(low[feature]), float(high[feature]))
         self.widen(v, x)
         return leaf
+
+    def odds_above(self, v: Node) -> Scaled:
+        """Return (1 - a) / a · w_v / w̄_v: w̄ of what moves down is w̄_v, and the new leaf's is 1."""
+        a = self.split_prior[0]
+        if v.children() is None:
+            return Scaled.of((1.0 - a) / a)
+        return Scaled.of(v.odds.value / a, v.odds.scale).times(ONE, v.odds + ONE)
 
     def choose_feature(self, delta: Floats) -> int:
         """Draw J with probability Δ_j / Δ."""
@@ -299,8 +307,10 @@ class Tree:
 
     # Algorithm 6
     def share(self, v: Node) -> float:
-        """½ w_v / w̄_v: the weight of the prunings that stop at v, among those that reach it."""
-        share = v.odds.clamped() / (v.odds.clamped() + 1.0)  # ½ in leaves
+        """(1 - a) w_v / w̄_v: the weight of prunings that stop at v, among those that reach it."""
+        share = v.odds.clamped() / (v.odds.clamped() + 1.0)
+        if v.children() is None:
+            share = 1.0 - self.split_prior[0]
         return share if self.use_aggregation and share >= NEGLIGIBLE else 0.0
 
     def path(self, x: Floats) -> Iterator[Node]:
@@ -315,21 +325,23 @@ class Tree:
 
         Going down, each v but the last takes its share of `reach`, the weight of the prunings that
         go below its ancestors. With `predict_extends`, x branches off at v with probability p if it
-        has not above: v's children are a copy of v and a fresh leaf {x}, w̄_v becomes ½w_v + ½w̄_v,
-        and the total weight, in units of w̄_root, 1 + reach (share - ½). The mean over these counts.
+        has not above: v's children are a copy of v and a fresh leaf {x}, w̄_v becomes
+        (1 - a) w_v + a w̄_v, and the total weight, in units of w̄_root, 1 + reach (share + a - 1).
+        The mean over these counts.
         """
         model = self.new_labels()
         above, forecast = model.empty_mixture(), model.empty_mixture()  # Σ over ancestors; result
         reach, stays = 1.0, 1.0  # `stays`: the probability that x has not branched off yet
+        a = self.split_prior[0]
         if self.root is None:
             model.add_default(1.0, forecast)
         for v in self.path(x):
             share = self.share(v)
             if self.predict_extends and (p := self.branch_probability(v, x)) > 0:
-                weight = stays * p / (1.0 + reach * (share - 0.5))
+                weight = stays * p / (1.0 + reach * (share + (a - 1.0)))
                 forecast += weight * above
                 v.labels.add_forecast(weight * (reach * share), forecast)
-                model.add_default(weight * (reach * 0.5), forecast)
+                model.add_default(weight * (reach * a), forecast)
                 stays *= 1.0 - p
             last = v.children() is None
             v.labels.add_forecast(reach if last else reach * share, above)
@@ -353,3 +365,48 @@ class Tree:
                 reach *= 1.0 - self.share(v)
                 depth += reach
         return depth
+
+
+@dataclass
+class UnrestrictedTree(Tree):
+    """The tree of Section 2, on a box: its leaves hold one point at the most."""
+
+    lower: Floats = field(kw_only=True)
+    upper: Floats = field(kw_only=True)
+
+    # Algorithm 2
+    def extend(self, x: Floats, y: float) -> Node:
+        """Lines 2 to 11; return the leaf of x."""
+        if self.root is None:
+            self.root = self.new_leaf(0.0, x)
+            return self.root
+        lower, upper = self.lower.copy(), self.upper.copy()  # of v's cell
+        *above, v = self.path(x)
+        for u in above:
+            (upper if x[u.feature] <= u.threshold else lower)[u.feature] = u.threshold
+        if v.labels.n == 0:
+            v.lower = v.upper = x
+        depth, other = len(above), v.lower
+        while not np.array_equal(x, other):
+            v, other = self.split_cell(v, x, lower, upper, depth)
+            depth += 1
+        return v
+
+    def split_cell(
+        self, v: Node, x: Floats, lower: Floats, upper: Floats, depth: int
+    ) -> tuple[Node, Floats]:
+        """Split v's cell, which becomes x's part of it; return its node and the point there."""
+        other, nowhere = v.lower, np.full_like(x, np.nan)
+        time = v.tau + self.rng.exponential(lane_sum(upper - lower))
+        feature = self.choose_feature(upper - lower)
+        threshold = self.choose_threshold(float(lower[feature]), float(upper[feature]))
+        x_right, other_right = x[feature] > threshold, other[feature] > threshold
+        rest = self.move_down(v, time)
+        leaf = self.new_leaf(time, nowhere if x_right == other_right else x)
+        alpha, beta = self.split_prior
+        a = alpha if beta == 0 else alpha * (1.0 + depth) ** -beta
+        v.odds, v.lower, v.upper = Scaled.of((1.0 - a) / a), nowhere, nowhere
+        v.set_children(*((leaf, rest) if other_right else (rest, leaf)))
+        v.feature, v.threshold = feature, threshold
+        (lower if x_right else upper)[feature] = threshold
+        return (rest, other) if x_right == other_right else (leaf, x)

@@ -40,6 +40,7 @@ class _River(base.Estimator):
         split_pure: bool = False,
         charge_first: bool = False,
         predict_extends: bool = False,
+        split_prior: tuple[float, float] = (0.5, 0.0),
         categorical_features: Wish = "from_dtype",
         n_jobs: int | None = None,
         seed: int | None = None,
@@ -50,6 +51,7 @@ class _River(base.Estimator):
         self.split_pure = split_pure
         self.charge_first = charge_first
         self.predict_extends = predict_extends
+        self.split_prior = split_prior
         self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.seed = seed
@@ -162,7 +164,13 @@ class _River(base.Estimator):
         if not isinstance(model, cls._estimator):
             raise TypeError(f"model is {model!r}; it must be an amforest.{cls.__name__}")
         params = model.get_params(deep=False)
-        params.pop("classes", None)  # what was announced stays in the copy
+        if params.pop("partition") != "restricted":
+            raise ValueError(
+                "model has partition='unrestricted': features cannot come and go there"
+            )
+        params["step"] = model._eta()
+        for name in ("classes", "bounds", "bound"):  # what was announced stays in the copy
+            params.pop(name, None)
         wish = params["categorical_features"]
         if not (wish is None or isinstance(wish, str)):
             params["categorical_features"] = list(model.categories_)
@@ -202,7 +210,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
     ----------
     n_estimators, step, use_aggregation, dirichlet, split_pure
         As in `amforest.AMFClassifier`.
-    charge_first, predict_extends, n_jobs
+    charge_first, predict_extends, split_prior, n_jobs
         As in `amforest.AMFClassifier`.
     categorical_features
         The names of features that hold categories, of any hashable kind. "from_dtype" means those
@@ -232,6 +240,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
         split_pure: bool = False,
         charge_first: bool = False,
         predict_extends: bool = False,
+        split_prior: tuple[float, float] = (0.5, 0.0),
         categorical_features: Wish = "from_dtype",
         n_jobs: int | None = None,
         seed: int | None = None,
@@ -244,6 +253,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
             split_pure=split_pure,
             charge_first=charge_first,
             predict_extends=predict_extends,
+            split_prior=split_prior,
             categorical_features=categorical_features,
             n_jobs=n_jobs,
             seed=seed,
@@ -293,7 +303,9 @@ class AMFRegressor(_River, base.MiniBatchRegressor):
 
     Parameters
     ----------
-    n_estimators, step, use_aggregation, split_pure, charge_first, predict_extends, n_jobs
+    n_estimators, step, use_aggregation, split_pure, charge_first, predict_extends
+        As in `amforest.AMFRegressor`.
+    split_prior, n_jobs
         As in `amforest.AMFRegressor`.
     categorical_features
         The names of features that hold categories, of any hashable kind. "from_dtype" means those

@@ -1,12 +1,16 @@
-// The weights of the prunings: w-bar_v = 1/2 w_v + 1/2 w-bar_v0 w-bar_v1.
+// The weights of the prunings: w-bar_v = (1 - a) w_v + a w-bar_v0 w-bar_v1, where a is the prior
+// probability that a pruning goes on below v: 1/2 in the paper.
 //
-// Only their ratios matter, so an inner node keeps its odds o_v = w_v / (w-bar_v0 w-bar_v1): the
-// prunings that stop at v against those that go on. No logarithm is needed. Learning y multiplies
-// w_v by its likelihood m_v = exp(-eta loss), and w-bar of each node of the path by a gain: in the
-// leaf g = m, and in v above a child c, with the odds before,
+// Only their ratios matter, so an inner node keeps its odds o_v = (1 - a) / a w_v / (w-bar_v0
+// w-bar_v1): the prunings that stop at v against those that go on. No logarithm is needed. Learning
+// y multiplies w_v by its likelihood m_v = exp(-eta loss), and w-bar of each node of the path by a
+// gain: in the leaf g = m, and in v above a child c, with the odds before,
 //     g_v = (o_v m_v + g_c) / (o_v + 1),   then   o_v <- o_v m_v / g_c.
 // Sums take odds beyond 2^128 either way for that bound, which changes nothing but rounding.
 #pragma once
+
+#include <cmath>
+#include <cstddef>
 
 #include "amforest/node_arena.hpp"
 #include "amforest/scaled.hpp"
@@ -20,7 +24,7 @@ inline void set_odds(InnerNode &v, Scaled odds) {
     v.share = share < kNegligible ? 0 : share;
 }
 
-// Returns the gain of v, whose w-bar was `before` in units of 1/2 w-bar_v0 w-bar_v1.
+// Returns the gain of v, whose w-bar was `before` in units of a w-bar_v0 w-bar_v1.
 inline Scaled weigh(InnerNode &v, Scaled likelihood, Scaled gain, double before) {
     const double odds = v.odds.clamped();
     set_odds(v, Scaled::of(v.odds.value * likelihood.value / gain.value,
@@ -34,11 +38,21 @@ inline Scaled weigh(InnerNode &v, Scaled likelihood, Scaled gain) {
     return weigh(v, likelihood, gain, v.odds.clamped() + 1);
 }
 
+// The prior of Chipman, George and McCulloch: a = alpha (1 + depth)^-beta.
+struct SplitPrior {
+    double alpha = 0.5, beta = 0;
+
+    double at(std::size_t depth) const {
+        return beta == 0 ? alpha : alpha * std::pow(1.0 + static_cast<double>(depth), -beta);
+    }
+};
+
 // A new node above u, beside a fresh leaf, has the weight w_u, and below it w-bar_u times the
-// leaf's
-// 1. In its place was w-bar_u: twice the unit of `weigh`.
-inline constexpr double kBeforeSplit = 2;
-inline Scaled odds_above(const InnerNode &u) { return (u.odds + u.odds) / (u.odds + Scaled{1}); }
-inline constexpr Scaled kOddsAboveLeaf = {1}; // where w = w-bar
+// leaf's 1. In its place was w-bar_u: 1 / a units of `weigh`.
+inline double before_split(double a) { return 1 / a; }
+inline Scaled odds_above(const InnerNode &u, double a) {
+    return Scaled::of(u.odds.value / a, u.odds.scale) / (u.odds + Scaled{1});
+}
+inline Scaled odds_above_leaf(double a) { return Scaled::of((1 - a) / a); } // where w = w-bar
 
 } // namespace amforest

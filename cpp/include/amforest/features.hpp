@@ -130,6 +130,11 @@ class Categories {
 struct Layout {
     Categories categories;
     std::size_t n_numbers;
+    // The box that the unrestricted partition cuts; without it, the partition is the restricted
+    // one.
+    std::vector<float> lower = {}, upper = {};
+
+    bool has_box() const { return !lower.empty(); }
 
     std::size_t n_codes() const { return categories.n_features(); }
     std::size_t n_features() const { return n_codes() + n_numbers; }

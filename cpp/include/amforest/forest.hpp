@@ -57,6 +57,10 @@ void check_features(const Matrix &X, const Layout &layout, const char *name,
             if (!is_code && !std::isnan(x[f]))
                 refuse(X, name, at + f, "a category must be one that is known");
         }
+        if (layout.has_box())
+            for (std::size_t j = 0; j < layout.n_numbers; ++j)
+                if (!(numbers[j] >= layout.lower[j] && numbers[j] <= layout.upper[j]))
+                    refuse(X, name, at + j, "features must lie within bounds, and not be missing");
         const float *bad = std::find_if(numbers, numbers + layout.n_numbers, is_bad);
         if (bad != numbers + layout.n_numbers)
             refuse(X, name, at + static_cast<std::size_t>(bad - x),

@@ -27,6 +27,8 @@ using NodeId = std::uint32_t;
 
 inline constexpr NodeId kLeafBit = NodeId{1} << 31;
 inline constexpr NodeId kNone = ~NodeId{0};
+inline constexpr std::uint32_t kEmpty =
+    kNone - 1; // in the place of an upper corner: no point at all
 // The stem is an inner node that only carries the root, as its child 0: so the root is a child
 // like any other, and it is born at the stem's split time, 0.
 inline constexpr NodeId kStem = 0;
@@ -93,6 +95,19 @@ class NodeArena {
         return upper_of_.add(upper) | kLeafBit;
     }
 
+    // Leaves of the unrestricted partition: one point, or none.
+    NodeId add_empty_leaf() {
+        points_.add();
+        return upper_of_.add(kEmpty) | kLeafBit;
+    }
+    bool is_empty(NodeId leaf) const { return upper_of_[row_of(leaf)] == kEmpty; }
+    const float *point(NodeId leaf) const { return points_.at<float>(row_of(leaf)); }
+    bool is_at(NodeId leaf, Point x) const { return equal(numbers(x), point(leaf)); }
+    void settle(NodeId leaf, Point x) {
+        std::copy_n(numbers(x), width_, points_.at<float>(row_of(leaf)));
+        upper_of_[row_of(leaf)] = kNone;
+    }
+
     NodeId add_inner(const InnerNode &node) { return inner_.add(node); }
 
     // Gives an inner node a box of its own.
@@ -103,7 +118,13 @@ class NodeArena {
         std::copy_n(range.seen.data(), n_words_, boxes_.at<Word>(row) + 2 * width_);
     }
 
+    // In the unrestricted partition, the point of a leaf; NaN where there is none.
     void copy_range(NodeId v, Range &range) const {
+        if (layout_.has_box() && (!is_leaf(v) || is_empty(v))) {
+            std::ranges::fill(range.lower, std::numeric_limits<float>::quiet_NaN());
+            std::ranges::fill(range.upper, std::numeric_limits<float>::quiet_NaN());
+            return;
+        }
         const auto [first, second, seen] = view(v);
         std::copy_n(first.lower, width_, range.lower.data());
         std::copy_n(first.upper, width_, range.upper.data());

@@ -1,10 +1,12 @@
-// The restricted Mondrian partition (Algorithm 5). It knows no labels and no weights.
+// The Mondrian partition, restricted (Algorithm 5) or, in a box, not (Algorithm 2). It knows no
+// labels and no weights.
 #pragma once
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "amforest/cell.hpp"
 #include "amforest/node_arena.hpp"
 #include "amforest/rng.hpp"
 
@@ -19,7 +21,8 @@ struct Step {
 class Partition {
   public:
     explicit Partition(const Layout &layout)
-        : arena_(layout), range_(layout), delta_(2 * layout.n_codes() + layout.n_numbers) {}
+        : arena_(layout), range_(layout), delta_(2 * layout.n_codes() + layout.n_numbers),
+          new_inner_(0) {}
 
     NodeArena &arena() { return arena_; }
     const NodeArena &arena() const { return arena_; }
@@ -77,6 +80,34 @@ class Partition {
             arena_.widen(v, x);
         }
     }
+
+    // The same for the unrestricted partition. The leaf of x holds one other point at the most: its
+    // cell is split until x is alone. `make_room(count)` is called before so many nodes are added.
+    template <class MakeRoom> void extend_cell(Point x, Rng &rng, const MakeRoom &make_room) {
+        new_inner_ = 0;
+        if (arena_.root() == kNone) return hang(arena_.add_leaf(x));
+        const NodeId leaf = child(path_.back());
+        if (arena_.is_empty(leaf)) return arena_.settle(leaf, x);
+        if (arena_.is_at(leaf, x)) return;
+        draw_cuts(x.values, arena_.point(leaf), rng);
+        make_room(cuts_.size());
+        new_inner_ = cuts_.size();
+        for (const CellCut &cut : cuts_) {
+            const bool is_last = cut.x_side != cut.other_side;
+            std::array<NodeId, 2> child{};
+            child[cut.other_side] = leaf; // for now, unless this is the last
+            child[1 - cut.other_side] = is_last ? arena_.add_leaf(x) : arena_.add_empty_leaf();
+            const NodeId v = arena_.add_inner({.child = child,
+                                               .feature = static_cast<std::uint32_t>(cut.feature),
+                                               .threshold = cut.threshold,
+                                               .split_time = cut.time});
+            hang(v);
+            path_.push_back({v, cut.x_side});
+        }
+    }
+
+    // How many inner nodes the last extension has added; they are the last ones.
+    std::size_t n_new_inner() const { return new_inner_; }
 
     // Whether values may be missing in what was learnt.
     bool has_gaps() const { return has_gaps_; }
@@ -164,15 +195,23 @@ class Partition {
         arena_.widen(to, x);
     }
 
+    // Splits of the cell at the end of the path, until one separates x from the other point.
+    void draw_cuts(const float *x, const float *other, Rng &rng) {
+        Cell cell(arena_.layout());
+        for (std::size_t i = 1; i < path_.size(); ++i) {
+            const InnerNode &node = arena_.inner(path_[i].inner);
+            cell.narrow(node.feature, node.threshold, path_[i].side);
+        }
+        double time = arena_.inner(path_.back().inner).split_time;
+        cuts_.clear();
+        do {
+            cuts_.push_back(cell.split(time, x, other, rng));
+            time = cuts_.back().time;
+        } while (cuts_.back().x_side == cuts_.back().other_side);
+    }
+
     // Puts v at the end of the path.
     void hang(NodeId v) { arena_.inner(path_.back().inner).child[path_.back().side] = v; }
-
-    // Uniform on [low, high], rounded so that low <= s < high: the split separates.
-    static float threshold_between(float low, float high, double u) {
-        const double from = low, to = high;
-        const auto s = static_cast<float>(from + u * (to - from));
-        return s < high ? s : std::nextafter(high, -std::numeric_limits<float>::infinity());
-    }
 
     NodeArena arena_;
     std::vector<Step> path_;
@@ -180,6 +219,8 @@ class Partition {
     bool has_gaps_ = false;
     Range range_; // of the node that is being split
     std::vector<float> delta_;
+    std::vector<CellCut> cuts_;
+    std::size_t new_inner_;
 };
 
 } // namespace amforest

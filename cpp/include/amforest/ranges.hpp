@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 
 #if defined(__x86_64__)
@@ -33,6 +34,13 @@ struct Box {
 // Delta_j = (x_j - b_j)_+ + (a_j - x_j)_+, of which one term at the most is not zero.
 inline float extension_of(float x, float lower, float upper) {
     return std::max(0.0F, std::max(x - upper, lower - x)); // in this order 0 for NaN
+}
+
+// Uniform on [low, high], rounded so that low <= s < high: the split separates.
+inline float threshold_between(float low, float high, double u) {
+    const double from = low, to = high;
+    const auto s = static_cast<float>(from + u * (to - from));
+    return s < high ? s : std::nextafter(high, -std::numeric_limits<float>::infinity());
 }
 
 // The least and the largest of two values, either of which may be missing.

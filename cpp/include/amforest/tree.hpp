@@ -23,6 +23,7 @@ struct Options {
     bool split_pure = false;      // split nodes whose labels are all equal
     bool charge_first = false;    // charge a node for the loss of its first label
     bool predict_extends = false; // extend the partition by x before predicting x
+    SplitPrior split_prior = {};  // of the prunings
 };
 
 // A row to be learnt.
@@ -80,6 +81,8 @@ template <LabelModel Labels> class alignas(128) Tree {
 
     // New nodes get their weights and labels.
     void turn(Point x, Label y, double weight) {
+        if (arena().layout().has_box()) [[unlikely]]
+            return turn_in_box(x, y, weight);
         partition_.extend(x, rng_, [&](NodeId v) {
             // What was split has labels of two kinds already.
             return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
@@ -89,10 +92,7 @@ template <LabelModel Labels> class alignas(128) Tree {
         const NodeId leaf = arena().inner(above.inner).child[above.side];
         const bool is_new = row_of(leaf) == labels_.n_leaves();
         if (is_new) labels_.add_leaf();
-        gain_ = options_.charge_first || labels_.n_samples(leaf) > 0
-                    ? labels_.likelihood(leaf, y, weight, options_.step)
-                    : labels_.likelihood_after_first(y, weight, options_.step);
-        labels_.update(leaf, y, weight);
+        learn_in_leaf(leaf, y, weight);
         if (is_new && above.inner != kStem) begin_node(y, weight);
     }
 
@@ -222,6 +222,32 @@ template <LabelModel Labels> class alignas(128) Tree {
         for (bool up = !way_up_.empty(); up;) up = go_up(row.y, row.weight);
     }
 
+    void learn_in_leaf(NodeId leaf, Label y, double weight) {
+        gain_ = options_.charge_first || labels_.n_samples(leaf) > 0
+                    ? labels_.likelihood(leaf, y, weight, options_.step)
+                    : labels_.likelihood_after_first(y, weight, options_.step);
+        labels_.update(leaf, y, weight);
+    }
+
+    // `turn` in the unrestricted partition: all new inner nodes have what the leaf they split had.
+    // Its weight is w-bar of them all, so that they learn like others.
+    void turn_in_box(Point x, Label y, double weight) {
+        const std::vector<Step> &path = partition_.path();
+        const NodeId split =
+            empty() ? kNone : arena().inner(path.back().inner).child[path.back().side];
+        partition_.extend_cell(x, rng_, [&](std::size_t count) { make_room(count); });
+        const std::size_t first = path.size() - partition_.n_new_inner();
+        for (std::size_t i = first; i < path.size(); ++i) {
+            labels_.add_inner(split);
+            // The stem comes first in the path, so the depth of step i is i - 1.
+            arena().inner(path[i].inner).odds = odds_above_leaf(options_.split_prior.at(i - 1));
+        }
+        while (labels_.n_leaves() < arena().n_leaves()) labels_.add_leaf();
+        std::swap(way_up_, partition_.path());
+        const Step &above = way_up_.back();
+        learn_in_leaf(arena().inner(above.inner).child[above.side], y, weight);
+    }
+
     // The new inner node at the end of the path has what the node it moved down had; then it
     // learns.
     void begin_node(Label y, double weight) {
@@ -231,9 +257,10 @@ template <LabelModel Labels> class alignas(128) Tree {
         const NodeId moved = node.child[1 - side];
         labels_.add_inner(moved);
         if (options_.use_aggregation) {
-            node.odds = is_leaf(moved) ? kOddsAboveLeaf : odds_above(arena().inner(moved));
-            gain_ =
-                weigh(node, labels_.likelihood(v, y, weight, options_.step), gain_, kBeforeSplit);
+            const double a = options_.split_prior.alpha;
+            node.odds = is_leaf(moved) ? odds_above_leaf(a) : odds_above(arena().inner(moved), a);
+            gain_ = weigh(node, labels_.likelihood(v, y, weight, options_.step), gain_,
+                          before_split(a));
         }
         labels_.update(v, y, weight);
     }
@@ -249,21 +276,22 @@ template <LabelModel Labels> class alignas(128) Tree {
 
     // The mean of the forecasts over the places where x may branch off its path. At v this has
     // probability p, given that it has not above. Then v's children are a copy of v and a fresh
-    // leaf {x}, w-bar_v becomes 1/2 w_v + 1/2 w-bar_v, and the total weight, with w-bar of the
-    // root as unit, 1 + reach (share - 1/2). `above` is the mixture of v's ancestors.
+    // leaf {x}, w-bar_v becomes (1 - a) w_v + a w-bar_v, and the total weight, with w-bar of the
+    // root as unit, 1 + reach (share + a - 1). `above` is the mixture of v's ancestors.
     void predict_extending(Point x, std::span<double> mixture, std::span<double> above) const {
         std::ranges::fill(above, 0.0);
+        const double a = options_.split_prior.alpha;
         double reach = 1, stays = 1, birth_time = 0; // stays: x has not branched off yet
         NodeId v = arena().root();
         while (true) {
             const bool last = is_leaf(v);
-            const double leaf_share = options_.use_aggregation ? 0.5 : 0.0;
+            const double leaf_share = options_.use_aggregation ? 1.0 - a : 0.0;
             const double share = last ? leaf_share : arena().inner(v).share;
             if (const double p = branch_probability(v, x, birth_time); p > 0) {
-                const double weight = stays * p / (1.0 + reach * (share - 0.5));
+                const double weight = stays * p / (1.0 + reach * (share + (a - 1.0)));
                 add(weight, above, mixture);
                 labels_.add_forecast(v, weight * (reach * share), mixture);
-                labels_.add_default(weight * (reach * 0.5), mixture);
+                labels_.add_default(weight * (reach * a), mixture);
                 stays *= 1.0 - p;
             }
             labels_.add_forecast(v, last ? reach : reach * share, above);

@@ -18,7 +18,7 @@ inline void require(bool holds, const char *message) {
 }
 
 inline void require_samples(double n, double most) {
-    require(n > 0 && n <= most, "n_samples must be positive, and not too large");
+    require(n >= 0 && n <= most, "n_samples must not be negative, and not too large");
 }
 
 // The columns that a label model adds to the table.
@@ -191,6 +191,11 @@ inline bool has_gaps(const Range &range, const Layout &layout) {
     return std::ranges::any_of(range.lower, [](float value) { return std::isnan(value); });
 }
 
+// Whether a leaf with such a range has no point.
+inline bool is_void(const Range &range, const Layout &layout) {
+    return layout.has_box() && std::isnan(range.lower.front());
+}
+
 // Fills an empty tree. Parent, left, right and depth are not needed: in preorder, the places of
 // the leaves say it all.
 template <LabelModel Labels> void from_table(const TreeTable<Labels> &table, Tree<Labels> &tree) {
@@ -219,10 +224,10 @@ template <LabelModel Labels> void from_table(const TreeTable<Labels> &table, Tre
         std::copy_n(table.upper.data() + row * n_numbers, n_numbers, range.upper.begin());
         std::copy_n(table.seen.data() + row * n_words, n_words, range.seen.begin());
         require(layout.categories.is_set(range.seen.data()), "seen must hold known categories");
-        if (has_gaps(range, layout)) tree.expect_gaps();
+        if (!layout.has_box() && has_gaps(range, layout)) tree.expect_gaps();
         NodeId v;
         if (table.feature[row] < 0) {
-            v = arena.add_leaf(range);
+            v = is_void(range, layout) ? arena.add_empty_leaf() : arena.add_leaf(range);
             tree.labels().add_leaf();
         } else {
             require(row + 2 < n_rows, "rows are missing: the tree is not complete");
@@ -234,12 +239,14 @@ template <LabelModel Labels> void from_table(const TreeTable<Labels> &table, Tre
             node.odds = {table.odds[row], table.odds_scale[row]};
             v = arena.add_inner(node);
             const bool above_two_leaves = table.feature[row + 1] < 0 && table.feature[row + 2] < 0;
-            if (!above_two_leaves) arena.set_range(v, range);
+            if (!above_two_leaves && !layout.has_box()) arena.set_range(v, range);
             tree.labels().add_inner(kStem); // which is empty
             open.push_back({v, 1});
             open.push_back({v, 0});
         }
         table.labels.restore(tree.labels(), v, row);
+        require(tree.labels().n_samples(v) > 0 || (is_leaf(v) && is_void(range, layout)),
+                "n_samples must be positive");
         InnerNode &parent = arena.inner(above.inner);
         parent.child[above.side] = v;
         parent.split_time = table.birth_time[row];
