@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -138,6 +139,8 @@ nb::dict to_dict(const Options &options) {
     dict["split_pure"] = options.split_pure;
     dict["charge_first"] = options.charge_first;
     dict["predict_extends"] = options.predict_extends;
+    dict["discount"] = options.discount;
+    dict["lifetime"] = options.lifetime;
     dict["split_prior"] = std::pair(options.split_prior.alpha, options.split_prior.beta);
     return dict;
 }
@@ -533,16 +536,21 @@ NB_MODULE(_core, m) {
         .def(
             "__init__",
             [](Options *self, double step, bool use_aggregation, bool split_pure, bool charge_first,
-               bool predict_extends, const std::pair<double, double> &split_prior) {
+               bool predict_extends, const std::pair<double, double> &split_prior, double discount,
+               double lifetime) {
                 const auto [alpha, beta] = split_prior;
                 require(step > 0 && step <= 1e100, "step must lie in (0, 1e100]");
                 require(alpha >= 1e-100 && alpha <= 1 - 0x1.0p-50 && std::isfinite(beta),
                         "split_prior must be (alpha, beta), 1e-100 <= alpha < 1");
+                require(discount >= 0 && std::isfinite(discount) && lifetime > 0,
+                        "discount must not be negative, and lifetime must be positive");
                 new (self) Options{step,         use_aggregation, split_pure,
-                                   charge_first, predict_extends, {alpha, beta}};
+                                   charge_first, predict_extends, {alpha, beta},
+                                   discount,     lifetime};
             },
             nb::kw_only(), "step"_a, "use_aggregation"_a, "split_pure"_a, "charge_first"_a,
-            "predict_extends"_a, "split_prior"_a = std::pair(0.5, 0.0));
+            "predict_extends"_a, "split_prior"_a = std::pair(0.5, 0.0), "discount"_a = 0.0,
+            "lifetime"_a = std::numeric_limits<double>::infinity());
 
     bind_classifier<std::uint32_t>(m, "ClassifierForest");
     bind_classifier<double>(m, "WeightedClassifierForest");

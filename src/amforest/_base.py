@@ -224,7 +224,7 @@ class Forest(FeatureForest):
             self._n_threads()
             table, labels = self._validated(X, self._as_labels(y), reset=first)
             n_rows = len(labels)  # a sparse matrix has no len
-            weights = None if sample_weight is None else _check_weights(sample_weight, n_rows)
+            weights = None if sample_weight is None else check_weights(sample_weight, n_rows)
             learnt = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
             if first and not len(learnt):
                 raise ValueError("sample_weight is zero for all rows: nothing is left to learn")
@@ -428,7 +428,8 @@ class Forest(FeatureForest):
             self._core = self._core_from(core)
 
 
-def _check_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:
+def check_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:
+    """Return weights, one for each row, none below 0."""
     with naming("sample_weight"):
         weights: Floats = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"

@@ -31,12 +31,12 @@ class ClassForest(Forest):
 
     def _begin(self, labels: NDArray[Any], classes: Any) -> None:
         announced = self.classes if classes is None else classes
-        self.classes_ = as_classes(_unique(labels)[0] if announced is None else announced)
+        self.classes_ = as_classes(unique_labels(labels)[0] if announced is None else announced)
         self._index_of = {label: k for k, label in enumerate(self.classes_.tolist())}
         self._sorted = self.classes_, None
 
     def _encode(self, y: NDArray[Any], learnt: NDArray[np.intp], classes: Any) -> Encoded:
-        labels, inverse = _unique(y)
+        labels, inverse = unique_labels(y)
         names = labels.tolist()
         if classes is not None and set(as_classes(classes).tolist()) != self._index_of.keys():
             raise ValueError(
@@ -166,7 +166,7 @@ class ClassForest(Forest):
         return columns | {"counts": self._in_order(columns["counts"])}
 
 
-def _unique(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def unique_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the different labels, sorted, and where each of y is among them."""
     try:
         labels, inverse = np.unique(y, return_inverse=True)

@@ -27,6 +27,8 @@ class Options:
         charge_first: bool,
         predict_extends: bool,
         split_prior: tuple[float, float] = (0.5, 0.0),
+        discount: float = 0.0,
+        lifetime: float = ...,
     ) -> None: ...
 
 class _Forest(Generic[_Label]):

@@ -329,11 +329,11 @@ template <LabelModel Labels> class Forest {
                        [&](std::size_t b) { work(b * block, std::min(n_rows, (b + 1) * block)); });
     }
 
-    // Calls use(tree, row, forecast); for each row in the order of the trees. Only extending the
-    // partition needs more than the values as they are.
+    // Calls use(tree, row, forecast); for each row in the order of the trees. Only ranges need more
+    // than the values as they are.
     template <class Use>
     void for_each_forecast(const Matrix &X, std::size_t n_threads, const Use &use) const {
-        if (!trees_.front().options().predict_extends) {
+        if (!trees_.front().options().looks_at_ranges()) {
             const auto point_at = [&](std::size_t i) { return Point{X[i], nullptr}; };
             return for_each_forecast(X, point_at, n_threads, use);
         }

@@ -157,6 +157,24 @@ template <class Count> class ClassCounts {
         return forecast;
     }
 
+    // min(n_v(k), 1), summed over the classes, or added to an array of them.
+    double n_tables(NodeId v) const {
+        const Count *row = dense(v);
+        if (row == nullptr) return std::min<double>(leaf(v).n, 1);
+        double sum = 0;
+        for (std::size_t k = 0; k < n_classes(); ++k) sum += std::min<double>(row[1 + k], 1);
+        return sum;
+    }
+
+    void add_tables(NodeId v, double coefficient, std::span<double> to) const {
+        for_each_count(v, to.size(),
+                       [&](std::size_t k, double n) { to[k] += coefficient * std::min(n, 1.0); });
+    }
+
+    void add_counts(NodeId v, double coefficient, std::span<double> to) const {
+        for_each_count(v, to.size(), [&](std::size_t k, double n) { to[k] += coefficient * n; });
+    }
+
     // Counts y several times at once.
     void add(NodeId v, Label y, Count times) {
         if (!is_leaf(v)) return add_in(inner_.template at<Count>(v), y, times);
@@ -201,6 +219,13 @@ template <class Count> class ClassCounts {
         if (!is_leaf(v)) return inner_.template at<Count>(v);
         const std::uint32_t mixed = leaf(v).mixed;
         return mixed == kNone ? nullptr : mixed_.template at<Count>(mixed);
+    }
+
+    template <class Use>
+    void for_each_count(NodeId v, std::size_t n_classes, const Use &use) const {
+        const Count *row = dense(v);
+        if (row == nullptr) return use(leaf(v).label, static_cast<double>(leaf(v).n));
+        for (std::size_t k = 0; k < n_classes; ++k) use(k, static_cast<double>(row[1 + k]));
     }
 
     static void add_in(Count *row, Label y, Count times) {

@@ -55,8 +55,9 @@ class Partition {
     // Then the partition is extended by x, and the path leads to the leaf of x. Ranges are nested:
     // if one holds x, then also those above it. So they are looked at from the leaf upward, until
     // one holds x, and above that nothing happens. A node for which `stays_whole(v)` holds is not
-    // split.
-    template <class StaysWhole> void extend(Point x, Rng &rng, const StaysWhole &stays_whole) {
+    // split, and none is after the lifetime.
+    template <class StaysWhole>
+    void extend(Point x, Rng &rng, double lifetime, const StaysWhole &stays_whole) {
         if (arena_.root() == kNone) return hang(arena_.add_leaf(x));
         extensions_.clear(); // of the nodes on the path that do not hold x, the leaf first
         for (std::size_t i = path_.size(); i-- > 0;) {
@@ -70,7 +71,7 @@ class Partition {
             const double extension = static_cast<double>(extensions_[path_.size() - 1 - i]);
             if (extension > 0 && !stays_whole(v)) {
                 const double birth_time = arena_.inner(path_[i].inner).split_time;
-                const double end = end_time(v);
+                const double end = is_leaf(v) ? lifetime : arena_.inner(v).split_time;
                 const double time = birth_time + rng.exponential_below(end - birth_time, extension);
                 if (time < end) {
                     path_.resize(i + 1);
@@ -117,11 +118,6 @@ class Partition {
 
   private:
     NodeId child(const Step &step) const { return arena_.inner(step.inner).child[step.side]; }
-
-    // When v is split: tau of its children.
-    double end_time(NodeId v) const {
-        return is_leaf(v) ? std::numeric_limits<double>::infinity() : arena_.inner(v).split_time;
-    }
 
     // Inserts a node above v, which keeps its id and its subtree, and hangs x's leaf beside v.
     void split(NodeId v, Point x, double time, Rng &rng) {

@@ -5,12 +5,14 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "amforest/aggregation.hpp"
 #include "amforest/label_model.hpp"
+#include "amforest/mondrian_forest.hpp"
 #include "amforest/parallel.hpp"
 #include "amforest/partition.hpp"
 #include "amforest/rng.hpp"
@@ -24,6 +26,11 @@ struct Options {
     bool charge_first = false;    // charge a node for the loss of its first label
     bool predict_extends = false; // extend the partition by x before predicting x
     SplitPrior split_prior = {};  // of the prunings
+    double discount = 0;          // gamma of the original Mondrian forest; 0: mix prunings instead
+    double lifetime = std::numeric_limits<double>::infinity(); // no split is later
+
+    // Whether forecasting x looks at ranges, all the way down.
+    bool looks_at_ranges() const { return predict_extends || discount > 0; }
 };
 
 // A row to be learnt.
@@ -83,7 +90,7 @@ template <LabelModel Labels> class alignas(128) Tree {
     void turn(Point x, Label y, double weight) {
         if (arena().layout().has_box()) [[unlikely]]
             return turn_in_box(x, y, weight);
-        partition_.extend(x, rng_, [&](NodeId v) {
+        partition_.extend(x, rng_, options_.lifetime, [&](NodeId v) {
             // What was split has labels of two kinds already.
             return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
         });
@@ -170,7 +177,7 @@ template <LabelModel Labels> class alignas(128) Tree {
 
     // Takes the share of the walk's node and moves on to its child; false at the end.
     bool go_down(Walk &walk) const {
-        if (is_leaf(walk.v) || options_.predict_extends) {
+        if (is_leaf(walk.v) || options_.looks_at_ranges()) {
             finish(walk);
             return false;
         }
@@ -268,10 +275,25 @@ template <LabelModel Labels> class alignas(128) Tree {
     void finish(const Walk &walk) const {
         if (walk.v == kNone)
             labels_.add_default(1.0, walk.mixture);
+        else if (options_.discount > 0)
+            predict_smoothing(walk.x, walk.mixture, {walk.scratch, walk.mixture.size()});
         else if (options_.predict_extends)
             predict_extending(walk.x, walk.mixture, {walk.scratch, walk.mixture.size()});
         else
             labels_.add_forecast(walk.v, walk.reach, walk.mixture);
+    }
+
+    // Of the mixture's entries, one for each class.
+    void predict_smoothing(Point x, std::span<double> mixture, std::span<double> above) const {
+        if constexpr (HasTables<Labels>) {
+            const auto child_of = [&](NodeId v) {
+                const InnerNode &node = arena().inner(v);
+                return node.child[side_of(node, x.values)];
+            };
+            const std::size_t n = labels_.forecast_size();
+            predict_mondrian_forest(arena(), labels_, x, options_.discount, options_.lifetime,
+                                    child_of, mixture.first(n), above.first(n));
+        }
     }
 
     // The mean of the forecasts over the places where x may branch off its path. At v this has
