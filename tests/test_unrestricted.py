@@ -109,6 +109,33 @@ def test_two_points_are_separated_as_the_mondrian_process_would():
     assert stats.binomtest(int(at_once.sum()), n_trees, 0.3).pvalue > 1e-6
 
 
+@pytest.mark.parametrize("alpha", [0.5, 0.2, 0.9])
+@pytest.mark.parametrize("n_features", [1, 3])
+def test_forecasts_that_extend_the_partition_are_means_over_the_new_splits(n_features, alpha):
+    """Against the reference, and there against 1,000 extensions that were really drawn."""
+    rng = np.random.default_rng(n_features)
+    X = rng.uniform(size=(6, n_features)).astype(np.float32)
+    params = {"split_prior": (alpha, 0.0), "predict_extends": True, "charge_first": True}
+    model = new(AMFRegressor, **params).fit(X, X[:, 0])
+    trees = reference_trees(model, reference.UnrestrictedTree)
+    queries = [*rng.uniform(size=(4, n_features)).astype(np.float32), X[0], X[1] + np.float32(1e-4)]
+    queries = np.clip(queries, 0, 1)
+    for i, tree in enumerate(trees):
+        for x, y in zip(X, X[:, 0].tolist(), strict=True):
+            tree.learn(x, y)
+        expected = [tree.predict(x)[0] for x in queries]
+        np.testing.assert_allclose(model.predict_by_tree(queries)[:, i], expected, atol=1e-12)
+    tree.predict_extends = False
+    for x, mean in zip(queries[:2], expected[:2], strict=True):
+        drawn = []
+        for _ in range(1_000):
+            extended = copy.copy(tree)
+            extended.root = copy.deepcopy(tree.root)
+            extended.extend(x, 0.0)
+            drawn.append(extended.predict(x)[0])
+        assert abs(np.mean(drawn) - mean) <= 5 * np.std(drawn) / np.sqrt(1_000) + 1e-12
+
+
 @pytest.mark.parametrize("cuts", [[1, 2, 100], range(1, 300, 17)])
 def test_however_the_stream_is_cut_the_forest_is_the_same(cuts):
     whole, model = new(classes=[0, 1]).partial_fit(X, Y), new(classes=[0, 1], n_jobs=2)
@@ -159,7 +186,7 @@ def test_features_outside_of_the_box_are_refused_and_change_nothing(method, conv
         ({"bounds": (1, 0)}, "low must be below high"),
         ({"bounds": (0, np.inf)}, "both finite"),
         ({"bounds": [[0, 1]] * 3}, "one for each of 2 features"),
-        ({"predict_extends": True}, "predict_extends=True needs partition='restricted'"),
+        ({"predict_extends": True, "split_prior": (0.5, 1.0)}, "beta must be 0 with predict_ext"),
         ({"partition": "restricted", "bounds": (0, 1)}, "bounds has no meaning"),
         ({"partition": "both"}, "partition"),
         ({"split_prior": (1.0, 0.0)}, "alpha must lie between 0 and 1"),

@@ -438,8 +438,8 @@ template <class Labels> struct Bindings {
                       std::size_t n_samples) {
         require(seeds.shape(0) > 0 && seeds.shape(1) == 4, "seeds must be rows of four words");
         require(!tables || tables->size() == seeds.shape(0), "trees must be as many as seeds");
-        require(layout.has_box() ? !options.predict_extends : options.split_prior.beta == 0,
-                "with bounds predict_extends must be false, without them beta must be 0");
+        require(options.split_prior.beta == 0 || (layout.has_box() && !options.predict_extends),
+                "beta must be 0 without bounds, and with predict_extends");
         std::vector<Tree<Labels>> trees;
         trees.reserve(seeds.shape(0));
         for (std::size_t i = 0; i < seeds.shape(0); ++i) {

@@ -252,8 +252,6 @@ class Forest(FeatureForest):
                 yield new, self._rows(table, part), encoded.labels[part], weights_part
 
     def _options(self) -> Options:
-        if self.predict_extends and self.partition == "unrestricted":
-            raise ValueError("predict_extends=True needs partition='restricted'")
         return Options(
             step=self._eta(),
             use_aggregation=bool(self.use_aggregation),
@@ -278,6 +276,10 @@ class Forest(FeatureForest):
             raise ValueError(
                 f"split_prior is {self.split_prior!r}; beta must be 0 with partition='restricted', "
                 "where a new split moves a whole subtree down"
+            )
+        if beta != 0 and self.predict_extends:
+            raise ValueError(
+                f"split_prior is {self.split_prior!r}; beta must be 0 with predict_extends=True"
             )
         return alpha, beta
 

@@ -19,6 +19,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import quad
+from scipy.special import hyp1f1
 
 Floats = NDArray[np.float32]
 Mixture = NDArray[np.float64]
@@ -380,10 +382,8 @@ class UnrestrictedTree(Tree):
         if self.root is None:
             self.root = self.new_leaf(0.0, x)
             return self.root
-        lower, upper = self.lower.copy(), self.upper.copy()  # of v's cell
         *above, v = self.path(x)
-        for u in above:
-            (upper if x[u.feature] <= u.threshold else lower)[u.feature] = u.threshold
+        lower, upper = self.cell(x, above)
         if v.labels.n == 0:
             v.lower = v.upper = x
         depth, other = len(above), v.lower
@@ -391,6 +391,13 @@ class UnrestrictedTree(Tree):
             v, other = self.split_cell(v, x, lower, upper, depth)
             depth += 1
         return v
+
+    def cell(self, x: Floats, above: list[Node]) -> tuple[Floats, Floats]:
+        """Return the corners of x's cell below the given nodes."""
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for u in above:
+            (upper if x[u.feature] <= u.threshold else lower)[u.feature] = u.threshold
+        return lower, upper
 
     def split_cell(
         self, v: Node, x: Floats, lower: Floats, upper: Floats, depth: int
@@ -410,3 +417,46 @@ class UnrestrictedTree(Tree):
         v.feature, v.threshold = feature, threshold
         (lower if x_right else upper)[feature] = threshold
         return (rest, other) if x_right == other_right else (leaf, x)
+
+    # Algorithm 3
+    def predict(self, x: Floats) -> Mixture:
+        """Predict(x); with `predict_extends`, in the mean over the splits that single x out.
+
+        Each of the K new nodes has the forecast of x's leaf, and a share 1 - a of what reaches it;
+        below the last is a fresh leaf. So h(∅) gets E[a^K] of what reaches the leaf.
+        """
+        model = self.new_labels()
+        forecast, reach = model.empty_mixture(), 1.0
+        if self.root is None:
+            model.add_default(1.0, forecast)
+            return model.finish(forecast)
+        *above, last = self.path(x)
+        for v in above:
+            v.labels.add_forecast(reach * self.share(v), forecast)
+            reach *= 1.0 - self.share(v)
+        fresh = self.mean_power(x, above, last) if self.predict_extends else 0.0
+        last.labels.add_forecast(reach * (1.0 - fresh), forecast)
+        model.add_default(reach * fresh, forecast)
+        return model.finish(forecast)
+
+    def mean_power(self, x: Floats, above: list[Node], last: Node) -> float:
+        """Return E[a^K], or 0 if x need not be singled out.
+
+        The points part at a time T ~ Exp(δ), δ = |x - x'|₁. Until then the 2d distances s to the
+        cell's walls shrink to uniform parts of themselves at the rates s: N_t times, E[a^N_t] =
+        M(1 - a, 1, -st), with Kummer's function M. So E[a^K] = a E[Π_s M(1 - a, 1, -s T)].
+        """
+        if last.labels.n == 0 or np.array_equal(x, last.lower):
+            return 0.0
+        if not self.use_aggregation:
+            return 1.0
+        lower, upper = self.cell(x, above)
+        points = np.stack([x, last.lower]).astype(np.float64)
+        slacks = np.concatenate([points.min(axis=0) - lower, upper - points.max(axis=0)])
+        delta, a = np.abs(points[0] - points[1]).sum(), self.split_prior[0]
+
+        def density(u: float) -> float:  # of T at exp(u) / δ, times the product
+            z = slacks * (math.exp(u) / delta)
+            return math.exp(u - math.exp(u)) * float(np.prod(hyp1f1(1.0 - a, 1.0, -z)))
+
+        return a * float(quad(density, -40, 4, epsabs=1e-14, limit=500)[0])

@@ -277,6 +277,8 @@ template <LabelModel Labels> class alignas(128) Tree {
             labels_.add_default(1.0, walk.mixture);
         else if (options_.discount > 0)
             predict_smoothing(walk.x, walk.mixture, {walk.scratch, walk.mixture.size()});
+        else if (options_.predict_extends && arena().layout().has_box())
+            predict_in_box(walk.x, walk.mixture);
         else if (options_.predict_extends)
             predict_extending(walk.x, walk.mixture, {walk.scratch, walk.mixture.size()});
         else
@@ -324,6 +326,31 @@ template <LabelModel Labels> class alignas(128) Tree {
             v = node.child[side_of(node, x.values)];
         }
         add(stays, above, mixture);
+    }
+
+    // Predict(x) in the unrestricted partition (Algorithm 3), in the mean over the splits that
+    // would separate x from the point in its leaf. Of these, each new node has the leaf's forecast
+    // and a share of 1 - a; below the last is the fresh leaf of x. So h(empty) gets a^K of what
+    // reaches the leaf.
+    void predict_in_box(Point x, std::span<double> mixture) const {
+        Cell cell(arena().layout());
+        double reach = 1;
+        NodeId v = arena().root();
+        while (!is_leaf(v)) {
+            const InnerNode &node = arena().inner(v);
+            const std::size_t side = side_of(node, x.values);
+            labels_.add_forecast(v, reach * node.share, mixture);
+            reach *= 1.0 - node.share;
+            cell.narrow(node.feature, node.threshold, side);
+            v = node.child[side];
+        }
+        double fresh = 0;
+        if (!arena().is_empty(v) && !arena().is_at(v, x))
+            fresh = options_.use_aggregation
+                        ? cell.mean_power(options_.split_prior.alpha, x.values, arena().point(v))
+                        : 1;
+        labels_.add_forecast(v, reach * (1 - fresh), mixture);
+        labels_.add_default(reach * fresh, mixture);
     }
 
     // p_v = 1 - exp(-Delta_v t_v), t_v being the time from v's birth to its children's.
