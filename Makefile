@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CPP := $(wildcard cpp/include/amforest/*.hpp cpp/bindings/*.cpp benchmarks/*.cpp)
 
-.PHONY: demo test lint format bench bench-quick clean
+.PHONY: demo test lint format bench bench-quick theory clean
 
 demo: .venv/installed
 	$(BIN)/python examples/demo.py
@@ -36,6 +36,10 @@ format: .venv/installed
 
 bench bench-quick: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks $(if $(findstring quick,$@),--quick)
+
+# The theorems, measured: twenty minutes; docs/theory_experiments.md and its pictures.
+theory: .venv/installed
+	$(BIN)/python examples/theory.py
 
 clean:
 	rm -rf .venv .venv-bench build

@@ -74,7 +74,8 @@ int main(int argc, char **argv) {
     const auto prior = std::make_shared<ClassPrior>(k, k > 2 ? 0.01 : 0.5);
     std::vector<Tree<Counts>> trees;
     for (std::uint64_t t = 1; t <= kTrees; ++t)
-        trees.emplace_back(Layout{Categories(), d}, Options{}, Counts(prior, k), Rng::State{t, t * t, 3, 4});
+        trees.emplace_back(Layout{Categories(), d}, Options{}, Counts(prior, k),
+                           Rng::State{t, t * t, 3, 4});
     Forest<Counts> forest(std::move(trees));
     const auto learn = [&](std::size_t first, std::size_t last) {
         while (first < last) {

@@ -404,16 +404,19 @@ class Forest(FeatureForest):
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
     def _predict_row(self, x: Sequence[float] | NDArray[Any]) -> Floats:
-        core = self._grown()
-        out = np.empty(core.forecast_size)
-        if self._categories is not None:
-            core.predict_row(self._row(x), out)
-            return out
-        try:
-            core.predict_row(x, out)  # type: ignore[arg-type]  # refuses what is not an array
-        except TypeError:
-            core.predict_row(self._row(x), out)
-        return out
+        row: Any = x if self._categories is None else self._row(x)
+        while True:
+            core = self._grown()
+            out = np.empty(core.forecast_size)
+            try:
+                size = core.predict_row(row, out)
+            except TypeError:  # the core takes arrays only
+                if row is not x:
+                    raise
+                row = self._row(x)
+                continue
+            if size == len(out) and core is self._core:  # no class became known meanwhile
+                return out
 
     # Pickling and copying: the core as plain arrays
 

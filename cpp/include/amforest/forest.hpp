@@ -169,6 +169,19 @@ template <LabelModel Labels> class Forest {
         divide_by_trees({out, X.n_rows * entries});
     }
 
+    // Of one row. Returns how many numbers its forecast has, which may be more than were asked for.
+    std::size_t predict_row(const Matrix &x, std::span<double> out) const {
+        const auto lock = reading();
+        const std::size_t size = trees_.front().labels().forecast_size();
+        if (out.size() > size) throw std::invalid_argument("out is longer than a forecast");
+        std::ranges::fill(out, 0.0);
+        forecast_all(x, 1, [&](std::size_t, std::size_t, const auto &forecast) {
+            for (std::size_t k = 0; k < out.size(); ++k) out[k] += forecast[k];
+        });
+        divide_by_trees(out);
+        return size;
+    }
+
     // The forecast of each tree: out[row][tree][entry].
     void predict_by_tree(const Matrix &X, double *out, std::size_t entries,
                          std::size_t n_threads) const {
@@ -243,11 +256,11 @@ template <LabelModel Labels> class Forest {
     static constexpr std::size_t kTogether = 16;
 
     class Predictor {
+        using Walk = typename Tree<Labels>::Walk;
+
       public:
         explicit Predictor(const Labels &labels)
-            : size_(labels.mixture_size()), mixtures_((kTogether + 1) * size_) {
-            walks_.reserve(kTogether);
-        }
+            : size_(labels.mixture_size()), mixtures_(memory((kTogether + 1) * size_)) {}
 
         // Calls use(t, i, forecast) for all trees and rows [first, last), tree after tree.
         template <class PointAt, class Use>
@@ -259,13 +272,18 @@ template <LabelModel Labels> class Forest {
             const auto next = [=](Pair p) {
                 return p.i + 1 < last ? Pair{p.t, p.i + 1} : Pair{p.t + 1, first};
             };
+            const std::size_t at_once = std::min(kTogether, trees.size() * (last - first));
             for (Pair begin{0, first}, end = begin; begin.t < trees.size(); begin = end) {
-                std::ranges::fill(mixtures_, 0.0);
-                for (; end.t < trees.size() && walks_.size() < kTogether; end = next(end))
-                    walks_.push_back(trees[end.t].start(point_at(end.i), mixture(walks_.size()),
-                                                        mixture(kTogether).data()));
-                const std::size_t count = walks_.size();
-                go_down();
+                std::size_t count = 0;
+                std::ranges::fill(mixtures_.first(at_once * size_), 0.0);
+                for (; end.t < trees.size() && count < kTogether; end = next(end), ++count)
+                    walks_[count] = trees[end.t].start(point_at(end.i), mixture(count),
+                                                       mixture(kTogether).data());
+                const std::span<Walk> walks = std::span(walks_).first(count);
+                if (trees.front().arena().layout().n_codes() == 0)
+                    go_down<Splits::kNumbers>(walks);
+                else
+                    go_down<Splits::kAny>(walks);
                 for (std::size_t k = 0; k < count; ++k, begin = next(begin))
                     use(begin.t, begin.i, trees[begin.t].labels().finish(mixture(k)));
             }
@@ -274,21 +292,27 @@ template <LabelModel Labels> class Forest {
       private:
         // All walks to their ends. Where all go down one tree, the compiler keeps what it must know
         // of that tree in registers.
-        void go_down() {
-            using Walk = typename Tree<Labels>::Walk;
-            const Tree<Labels> &tree = *walks_.front().tree;
-            if (walks_.back().tree == &tree)
-                in_turn<Walk>(walks_, [&](Walk &walk) { return tree.go_down(walk); });
+        template <Splits kSplits> [[gnu::flatten]] static void go_down(std::span<Walk> walks) {
+            const Tree<Labels> &tree = *walks.front().tree;
+            if (walks.back().tree == &tree)
+                in_turn(walks, [&](Walk &walk) { return tree.template go_down<kSplits>(walk); });
             else
-                in_turn<Walk>(walks_, [](Walk &walk) { return walk.tree->go_down(walk); });
-            walks_.clear();
+                in_turn(walks,
+                        [](Walk &walk) { return walk.tree->template go_down<kSplits>(walk); });
         }
 
-        std::span<double> mixture(std::size_t k) { return {&mixtures_[k * size_], size_}; }
+        // Kept for the next time: for one row, allocating takes longer than a tree.
+        static std::span<double> memory(std::size_t size) {
+            thread_local std::vector<double> kept;
+            if (kept.size() < size) kept.resize(size);
+            return std::span(kept).first(size);
+        }
+
+        std::span<double> mixture(std::size_t k) { return mixtures_.subspan(k * size_, size_); }
 
         std::size_t size_;
-        std::vector<double> mixtures_; // one for each walk, and scratch space
-        std::vector<typename Tree<Labels>::Walk> walks_;
+        std::span<double> mixtures_; // one for each walk, and scratch space
+        std::array<Walk, kTogether> walks_;
     };
 
     // One row finds none of its nodes in the cache: it goes down the trees side by side. (In a
@@ -329,22 +353,27 @@ template <LabelModel Labels> class Forest {
                        [&](std::size_t b) { work(b * block, std::min(n_rows, (b + 1) * block)); });
     }
 
-    // Calls use(tree, row, forecast); for each row in the order of the trees. Only ranges need more
-    // than the values as they are.
+    // Calls use(tree, row, forecast); for each row in the order of the trees.
     template <class Use>
     void for_each_forecast(const Matrix &X, std::size_t n_threads, const Use &use) const {
+        const auto lock = reading();
+        forecast_all(X, n_threads, use);
+    }
+
+    // The same, by those who have the lock. Only ranges need more than the values as they are.
+    template <class Use>
+    void forecast_all(const Matrix &X, std::size_t n_threads, const Use &use) const {
         if (!trees_.front().options().looks_at_ranges()) {
             const auto point_at = [&](std::size_t i) { return Point{X[i], nullptr}; };
-            return for_each_forecast(X, point_at, n_threads, use);
+            return forecast_points(X, point_at, n_threads, use);
         }
         const PreparedRows rows(X, layout());
-        for_each_forecast(X, [&](std::size_t i) { return rows[i]; }, n_threads, use);
+        forecast_points(X, [&](std::size_t i) { return rows[i]; }, n_threads, use);
     }
 
     template <class PointAt, class Use>
-    void for_each_forecast(const Matrix &X, const PointAt &point_at, std::size_t n_threads,
-                           const Use &use) const {
-        const auto lock = reading();
+    void forecast_points(const Matrix &X, const PointAt &point_at, std::size_t n_threads,
+                         const Use &use) const {
         const auto predict = [&](std::size_t first, std::size_t last) {
             Predictor(trees_.front().labels()).predict(trees_, point_at, first, last, use);
         };
