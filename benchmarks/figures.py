@@ -119,7 +119,8 @@ def number(value: float | None) -> str:
 
 
 def _bar_number(bar: float) -> str:
-    return f"1/{1 / bar:g}" if bar < 0.1 or 0.3 < bar < 0.34 else f"{bar:g}"
+    inverse = round(1 / bar, 6)
+    return f"1/{inverse:g}" if bar < 1 and inverse == int(inverse) else f"{bar:g}"
 
 
 def _figure(rule: _Rule, table: Table) -> Figure | None:

@@ -323,13 +323,17 @@ template <LabelModel Labels> class Forest {
             NodeId v;
         };
         if (row.weight == 0) return;
+        const bool only_numbers = layout().n_codes() == 0;
         std::array<Learner, kTogether> places;
         for (std::size_t first = 0; first < trees_.size(); first += kTogether) {
             const std::size_t count = std::min(kTogether, trees_.size() - first);
             const std::span<Learner> learners(places.data(), count);
             for (std::size_t k = 0; k < count; ++k)
                 learners[k] = {&trees_[first + k], trees_[first + k].start()};
-            in_turn(learners, [&](Learner &l) { return l.tree->go_down(l.v, row.x.values); });
+            in_turn(learners, [&](Learner &l) {
+                return only_numbers ? l.tree->template go_down<Splits::kNumbers>(l.v, row.x.values)
+                                    : l.tree->go_down(l.v, row.x.values);
+            });
             for (Learner &l : learners) {
                 l.tree->turn(row.x, row.y, row.weight);
                 while (l.tree->go_up(row.y, row.weight)) {
