@@ -80,6 +80,8 @@ class MondrianPartition:
         cells.set(facecolor="none", edgecolor="black")
         ax.add_collection(cells)
         ax.autoscale_view()
+        ax.set_xlabel("feature 0")
+        ax.set_ylabel("feature 1" if d == 2 else "")
         return ax
 
 
