@@ -75,12 +75,13 @@ int main(int argc, char **argv) {
     std::vector<Tree<Counts>> trees;
     for (std::uint64_t t = 1; t <= kTrees; ++t)
         trees.emplace_back(Layout{Categories(), d}, Options{}, Counts(prior, k),
-                           Rng::State{t, t * t, 3, 4});
+                           Rng::State{t, t * t, 3, 4}, kTrees);
     Forest<Counts> forest(std::move(trees));
     const auto learn = [&](std::size_t first, std::size_t last) {
         while (first < last) {
             const std::size_t count = std::min(forest.rows_at_once(), last - first);
-            forest.learn({&X[first * d], count, d}, {&y[first], count}, {}, 1);
+            Forest<Counts>::Batch(forest, count, {})
+                .learn({&X[first * d], count, d}, {&y[first], count}, {}, 1);
             first += count;
         }
     };

@@ -1,13 +1,16 @@
 """The compiled core by itself: its generator, and what it refuses."""
 
-import copy
-
 import numpy as np
 import pytest
 
 from amforest import AMFClassifier, AMFRegressor
 from amforest._base import tree_seeds
 from amforest._core import Rng
+
+COLUMNS = (
+    *("seeds", "n_nodes", "feature", "threshold", "split_time", "odds", "odds_scale", "kind"),
+    *("lower", "upper", "n_samples", "counts", "label"),
+)
 
 # The first outputs of xoshiro256++ from the state (1, 2, 3, 4), as its authors publish them.
 XOSHIRO = (41943041, 58720359, 3588806011781223, 3591011842654386, 9228616714210784205)
@@ -61,45 +64,104 @@ def test_the_core_converts_nothing_and_refuses_what_it_cannot_learn(classifier, 
     assert classifier.n_samples_seen_ == 50
 
 
-def cut_a_row(columns):
-    return {name: column[:-1].copy() for name, column in columns.items()}
+def restored(model, **changes):
+    """A core made from the arrays of a model's, some of which are changed."""
+    state = model._core.state()
+    for name, change in changes.items():
+        state["trees"][name] = change(state["trees"][name].copy())
+    return model._core_from(state)
 
 
-def add_a_row(columns):
-    return {name: np.concatenate([column, column[-1:]]) for name, column in columns.items()}
+def put(value, at=0):
+    def changed(column):
+        column.flat[at] = value
+        return column
+
+    return changed
 
 
-def change(name, value):
-    def broken(columns):
-        columns[name].flat[0] = value
-        return columns
+def cut(column):
+    return column[:-1].copy()
 
-    return broken
+
+def add(column):
+    return np.concatenate([column, column[-1:]])
 
 
 @pytest.mark.parametrize(
-    "break_it",
+    "changes",
     [
-        cut_a_row,
-        add_a_row,
-        change("feature", 3),
-        change("n_samples", 0),
-        change("counts", -1),
-        change("counts", 49),
-        change("odds", 0.0),
-        change("odds", np.nan),
-        change("odds", 1e300),
-        change("odds_scale", 0.5),
-        change("odds_scale", np.inf),
-        lambda columns: columns | {"lower": columns["lower"][:, :2].copy()},
-        lambda columns: columns | {"odds": columns["odds"][1:].copy()},
+        *({name: change} for name in COLUMNS for change in (cut, add)),
+        {"feature": put(3)},
+        {"feature": put(-2, -1)},
+        {"feature": put(-1)},  # the root becomes a leaf: nodes are left over
+        {"n_nodes": put(0)},
+        {"n_nodes": put(2**63)},
+        {"seeds": lambda seeds: 0 * seeds},
+        {"seeds": lambda seeds: seeds[:, :3].copy()},
+        {"n_samples": put(0)},
+        {"n_samples": put(2**32 - 1)},
+        {"n_samples": put(51)},
+        {"counts": put(49)},
+        {"label": put(3)},
+        {"label": put(65535)},  # there are no counts for it
+        {"odds": put(0.0)},
+        {"odds": put(np.nan)},
+        {"odds": put(1e300)},
+        {"odds_scale": put(0.5)},
+        {"odds_scale": put(np.inf)},
+        {"threshold": put(np.nan)},
+        {"threshold": put(1e3)},  # ranges lie on the wrong side
+        {"split_time": put(-1.0)},
+        {"split_time": put(np.inf)},
+        {"split_time": put(1e9)},  # children would be split before
+        {"kind": put(2)},
+        {"kind": put(7)},
+        {"upper": put(np.nan)},
+        {"lower": put(-0.0)},
+        {"lower": put(np.inf)},
+        {"lower": put(2.0**101)},
+        {"lower": lambda lower: lower[:, :2].copy()},
+        {"lower": lambda lower: lower.astype(np.float64)},
+        {"feature": lambda feature: feature.astype(np.int64)},
     ],
+    ids=lambda changes: "-".join(changes),
 )
-def test_a_broken_tree_is_not_restored(classifier, break_it):
-    state = classifier.__getstate__()
-    state["_core"]["trees"][0] = break_it(state["_core"]["trees"][0])
-    with pytest.raises(ValueError, match=r"must|rows"):
-        AMFClassifier().__setstate__(state)
+def test_broken_arrays_are_not_restored(classifier, changes):
+    restored(classifier)
+    with pytest.raises(ValueError, match="must|nodes"):
+        restored(classifier, **changes)
+
+
+def test_missing_arrays_are_noticed(classifier):
+    state = classifier._core.state()
+    del state["trees"]["odds"]
+    with pytest.raises(ValueError, match="columns are missing"):
+        classifier._core_from(state)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mean": put(np.nan)},
+        {"mean": put(1e76)},
+        {"constant": put(2)},
+        {"n_samples": put(np.nan)},
+        {"n_samples": put(1e17)},
+        {"n_samples": put(50.1)},
+        {"kind": put(1)},  # an unrestricted leaf is a point, or empty
+        {"lower": put(2.0)},
+        {"lower": lambda lower: lower + np.float32(0.3)},  # in other cells
+        {"threshold": put(1.0)},  # not within the cell
+    ],
+    ids=lambda changes: "-".join(changes),
+)
+def test_broken_cells_are_not_restored(changes):
+    X = np.random.default_rng(0).uniform(0.4, 0.6, size=(50, 3))
+    model = AMFRegressor(2, partition="unrestricted", random_state=0).fit(X, X[:, 0])
+    restored(model)
+    with pytest.raises(ValueError, match="must"):
+        restored(model, **changes)
 
 
 @pytest.fixture
@@ -122,25 +184,25 @@ def test_the_core_learns_known_categories_only(with_categories, code):
 
 
 @pytest.mark.parametrize(
-    "break_it",
+    "changes",
     [
-        change("category", 7),
-        change("category", -1),
-        change("seen", 2**32 - 1),
-        change("seen", 1),  # the category that is not known
-        lambda columns: columns | {"seen": columns["seen"][:, :0].copy()},
-        lambda columns: columns | {"category": columns["category"][1:].copy()},
+        {"threshold": put(7)},
+        {"threshold": put(-1)},
+        {"threshold": put(0.5)},
+        {"threshold": put(np.nan)},
+        {"seen": put(2**32 - 1)},
+        {"seen": put(1)},  # the category that is not known
+        {"seen": lambda seen: seen[::-1].copy()},  # on the wrong sides of the splits
+        {"seen": lambda seen: seen[:, :0].copy()},
     ],
+    ids=lambda changes: "-".join(changes),
 )
-def test_a_tree_with_broken_categories_is_not_restored(with_categories, break_it):
-    state = with_categories.__getstate__()
-    table = state["_core"]["trees"][0]
-    table["feature"][0] = 0  # so that the root splits off a category
-    table["category"][0] = 0
-    AMFClassifier().__setstate__(copy.deepcopy(state))
-    state["_core"]["trees"][0] = break_it(table)
+def test_broken_categories_are_not_restored(changes):
+    X = np.repeat(np.arange(6), 10)[:, None]
+    model = AMFClassifier(1, categorical_features=[0], random_state=0).fit(X, np.arange(60) % 3)
+    restored(model)
     with pytest.raises(ValueError, match="must"):
-        AMFClassifier().__setstate__(state)
+        restored(model, **changes)
 
 
 def test_a_regressor_refuses_labels_whose_squares_overflow():

@@ -17,8 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "amforest/forest.hpp"
-#include "amforest/tree_table.hpp"
+#include "amforest/flat_forest.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -31,8 +30,8 @@ using Input = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 template <class T> using Output = nb::ndarray<nb::numpy, T>;
 
 using Shape = std::vector<std::size_t>;
-using Seeds = Input<std::uint64_t, 2>;  // trees x 4 words
-using Tables = std::optional<nb::list>; // the tables of grown trees
+using Seeds = std::optional<Input<std::uint64_t, 2>>; // trees x 4 words
+using Flat = std::optional<nb::dict>;                 // the trees of a grown forest, as arrays
 using Bounds = std::optional<Input<float, 2>>;
 
 // A one-dimensional array of float or double, through the buffer protocol: for single rows, of
@@ -97,10 +96,18 @@ Output<bool> to_numpy(const std::vector<bool> &values, const Shape &shape) {
     return Output<bool>(data, shape.size(), shape.data(), capsule);
 }
 
-template <class T> void from_numpy(const nb::dict &columns, const char *name, std::vector<T> &to) {
-    const auto array = nb::cast<nb::ndarray<const T, nb::c_contig, nb::device::cpu>>(
-        columns[name], /*convert=*/false);
-    to.assign(array.data(), array.data() + array.size());
+// A column of the dict as it lies in memory: of just this type and shape.
+template <class T>
+void from_numpy(const nb::dict &columns, const char *name, std::size_t width, std::size_t n_empty,
+                std::span<const T> &to) {
+    require(columns.contains(name), "columns are missing");
+    nb::ndarray<const T, nb::c_contig, nb::device::cpu> array;
+    require(nb::try_cast(columns[name], array, /*convert=*/false), "columns must have their types");
+    require(array.ndim() == (width == kVector ? 1 : 2) &&
+                (width == kVector || array.shape(1) == width) &&
+                (width != 0 || array.shape(0) == n_empty),
+            "columns must have their shapes");
+    to = {array.data(), array.size()};
 }
 
 template <class Count>
@@ -120,17 +127,9 @@ nb::dict label_columns(LabelColumns<RunningMean> columns, std::size_t n_rows) {
     return dict;
 }
 
-template <class Count>
-void read_label_columns(const nb::dict &dict, LabelColumns<ClassCounts<Count>> &columns) {
-    from_numpy(dict, "n_samples", columns.n_samples);
-    from_numpy(dict, "counts", columns.counts);
-}
+using Limit = std::optional<std::size_t>;
 
-void read_label_columns(const nb::dict &dict, LabelColumns<RunningMean> &columns) {
-    from_numpy(dict, "n_samples", columns.n_samples);
-    from_numpy(dict, "mean", columns.mean);
-    from_numpy(dict, "constant", columns.constant);
-}
+Limit limit(std::size_t most) { return most == kUnlimited ? Limit() : Limit(most); }
 
 nb::dict to_dict(const Options &options) {
     nb::dict dict;
@@ -142,6 +141,8 @@ nb::dict to_dict(const Options &options) {
     dict["discount"] = options.discount;
     dict["lifetime"] = options.lifetime;
     dict["split_prior"] = std::pair(options.split_prior.alpha, options.split_prior.beta);
+    dict["max_nodes"] = limit(options.max_nodes);
+    dict["max_bytes"] = limit(options.max_bytes);
     return dict;
 }
 
@@ -154,6 +155,11 @@ template <class Count> nb::dict label_parameters(const ClassCounts<Count> &label
 }
 
 nb::dict label_parameters(const RunningMean &) { return {}; }
+
+template <class Count> std::size_t n_classes(const ClassCounts<Count> &labels) {
+    return labels.n_classes();
+}
+std::size_t n_classes(const RunningMean &) { return 0; }
 
 // `categories` is the number of categories for which there is room, of each feature.
 // `bounds`, a row of lower and one of upper ends, makes the partition the unrestricted one.
@@ -206,19 +212,23 @@ template <class Labels> nb::dict to_dict(TreeTable<Labels> table, const Layout &
     return dict;
 }
 
-template <class Labels> TreeTable<Labels> from_dict(const nb::dict &dict) {
-    TreeTable<Labels> table;
-    from_numpy(dict, "feature", table.feature);
-    from_numpy(dict, "threshold", table.threshold);
-    from_numpy(dict, "category", table.category);
-    from_numpy(dict, "birth_time", table.birth_time);
-    from_numpy(dict, "lower", table.lower);
-    from_numpy(dict, "upper", table.upper);
-    from_numpy(dict, "seen", table.seen);
-    from_numpy(dict, "odds", table.odds);
-    from_numpy(dict, "odds_scale", table.odds_scale);
-    read_label_columns(dict, table.labels);
-    return table;
+ClassPrior checked_prior(std::size_t n_classes, double dirichlet, std::size_t capacity) {
+    require(n_classes > 0 && n_classes <= capacity, "n_classes must lie in [1, capacity]");
+    require(dirichlet >= 1e-100 && dirichlet <= 1e100, "dirichlet must lie in [1e-100, 1e100]");
+    return {n_classes, dirichlet};
+}
+
+using NewClasses = std::optional<std::pair<std::size_t, double>>;
+
+template <class Count>
+std::optional<ClassPrior> new_prior(const ClassCounts<Count> &labels, const NewClasses &classes) {
+    if (!classes) return {};
+    require(classes->first >= labels.n_classes(), "classes must not become fewer");
+    return checked_prior(classes->first, classes->second, labels.capacity());
+}
+std::optional<ClassPrior> new_prior(const RunningMean &, const NewClasses &classes) {
+    require(!classes, "classes belong to classifiers");
+    return {};
 }
 
 // A batch goes to the forest in chunks of rows; between two of them Ctrl-C is heard, and other
@@ -237,6 +247,7 @@ void for_each_chunk(const Forest &forest, std::size_t n_rows, const Work &work) 
 
 template <class Labels> struct Bindings {
     using Forest = amforest::Forest<Labels>;
+    using Batch = typename Forest::Batch;
     using Label = typename Labels::Label;
     using Features = Input<float, 2>;
     using LabelArray = Input<Label, 1>;
@@ -273,11 +284,13 @@ template <class Labels> struct Bindings {
         check_features(rows, layout, name, is_learnt);
     }
 
-    static std::span<const Label> labels(const Forest &forest, const Matrix &X,
-                                         const LabelArray &y) {
+    static std::span<const Label> labels(const Forest &forest, const Matrix &X, const LabelArray &y,
+                                         const std::optional<ClassPrior> &prior = {}) {
         const std::span<const Label> all(y.data(), y.shape(0));
         require(all.size() == X.n_rows, "X and y must have the same number of rows");
-        for (const Label label : all) check_label(forest, label);
+        for (const Label label : all)
+            if (!prior || !(static_cast<double>(label) < static_cast<double>(prior->n_classes)))
+                check_label(forest, label);
         return all;
     }
 
@@ -300,15 +313,27 @@ template <class Labels> struct Bindings {
                 "weights must be whole numbers");
     }
 
+    // With `classes`, so many are known, with a parameter of the prior, from the first row on.
     static void learn(Forest &forest, const Features &X, const LabelArray &y, std::size_t n_threads,
-                      const std::optional<Weights> &weights) {
+                      const std::optional<Weights> &weights, const NewClasses &classes) {
         const auto weight = checked_weights(X, weights);
         const Matrix rows = matrix(forest, X, weight);
-        const auto all = labels(forest, rows, y);
+        const std::optional<ClassPrior> prior = new_prior(forest.tree(0).labels(), classes);
+        const auto all = labels(forest, rows, y, prior);
+        std::optional<Batch> batch;
+        begin(batch, forest, rows, weight, 0, prior);
         for_each_chunk(forest, rows.n_rows, [&](std::size_t first, std::size_t count) {
-            forest.learn(rows.rows(first, count), all.subspan(first, count),
+            batch->learn(rows.rows(first, count), all.subspan(first, count),
                          weight.empty() ? weight : weight.subspan(first, count), n_threads);
         });
+    }
+
+    // Without the GIL, because others may have to end their work before.
+    static void begin(std::optional<Batch> &batch, Forest &forest, const Matrix &rows,
+                      std::span<const double> weights, std::size_t entries,
+                      const std::optional<ClassPrior> &prior = {}) {
+        const nb::gil_scoped_release release;
+        batch.emplace(forest, rows.n_rows, weights, entries, prior);
     }
 
     static void learn_row(Forest &forest, nb::handle x, Label y, double weight) {
@@ -316,7 +341,8 @@ template <class Labels> struct Bindings {
         check_label(forest, y);
         check_weight(weight);
         const nb::gil_scoped_release release;
-        forest.learn({values.data(), 1, values.size()}, {&y, 1}, {&weight, 1}, 1);
+        Batch(forest, 1, {&weight, 1})
+            .learn({values.data(), 1, values.size()}, {&y, 1}, {&weight, 1}, 1);
     }
 
     static Output<double> predict_then_learn(Forest &forest, const Features &X, const LabelArray &y,
@@ -326,13 +352,16 @@ template <class Labels> struct Bindings {
         const Matrix rows = matrix(forest, X, weight);
         const auto all = labels(forest, rows, y);
         const std::size_t size = forest.forecast_size();
-        std::vector<double> out(rows.n_rows * size);
+        const Output<double> out =
+            to_numpy(std::vector<double>(rows.n_rows * size), {rows.n_rows, size});
+        std::optional<Batch> batch;
+        begin(batch, forest, rows, weight, size);
         for_each_chunk(forest, rows.n_rows, [&](std::size_t first, std::size_t count) {
-            forest.predict_then_learn(rows.rows(first, count), all.subspan(first, count),
+            batch->predict_then_learn(rows.rows(first, count), all.subspan(first, count),
                                       weight.empty() ? weight : weight.subspan(first, count),
-                                      &out[first * size], size, n_threads);
+                                      out.data() + first * size, n_threads);
         });
-        return to_numpy(std::move(out), {rows.n_rows, size});
+        return out;
     }
 
     // One of the forest's functions of rows, with `size` doubles per row.
@@ -399,6 +428,16 @@ template <class Labels> struct Bindings {
         return to_numpy(std::move(out), {rows.n_rows, forest.n_trees()});
     }
 
+    // Of each tree, the largest depth of a leaf.
+    static Output<std::int64_t> depths(const Forest &forest) {
+        std::vector<std::int64_t> out;
+        {
+            const nb::gil_scoped_release release;
+            out = forest.depths();
+        }
+        return to_numpy(std::move(out), {forest.n_trees()});
+    }
+
     static nb::dict tree_table(const Forest &forest, std::size_t i) {
         TreeTable<Labels> table;
         {
@@ -411,45 +450,65 @@ template <class Labels> struct Bindings {
 
     // All that makes the forest, as plain values and arrays: the constructor's arguments.
     static nb::dict state(const Forest &forest) {
-        const std::size_t n_samples = forest.n_samples();
-        const auto lock = forest.reading();
+        FlatForest<Labels, Owned> flat;
+        std::size_t n_samples;
+        {
+            const nb::gil_scoped_release release;
+            flat = flattened(forest, n_samples);
+        }
+        const Layout &layout = forest.layout();
         nb::dict state = label_parameters(forest.tree(0).labels());
-        state["n_numbers"] = forest.layout().n_numbers;
-        state["categories"] = forest.layout().categories.room();
-        state["bounds"] = bounds_of(forest.layout());
+        state["n_numbers"] = layout.n_numbers;
+        state["categories"] = layout.categories.room();
+        state["bounds"] = bounds_of(layout);
         state["n_samples"] = n_samples;
         state["options"] = to_dict(forest.tree(0).options());
-        std::vector<std::uint64_t> seeds;
-        nb::list trees;
-        for (std::size_t i = 0; i < forest.n_trees(); ++i) {
-            const Tree<Labels> &tree = forest.tree(i);
-            seeds.insert(seeds.end(), tree.rng_state().begin(), tree.rng_state().end());
-            trees.append(to_dict(to_table(tree), forest.layout()));
-        }
-        state["seeds"] = to_numpy(std::move(seeds), {forest.n_trees(), 4});
+        nb::dict trees;
+        flat.for_each_column(
+            layout, n_classes(forest.tree(0).labels()),
+            [&](const char *name, auto &column, std::size_t width, std::size_t n_empty) {
+                const std::size_t size = column.size();
+                const Shape shape = width == kVector ? Shape{size}
+                                    : width == 0     ? Shape{n_empty, 0}
+                                                     : Shape{size / width, width};
+                trees[name] = to_numpy(std::move(column), shape);
+            });
         state["trees"] = trees;
         return state;
     }
 
-    // Builds a forest in place; `trees` are the tables of grown trees, or None.
+    // Builds a forest in place: a new one from seeds, or a grown one from `trees`.
     template <class NewLabels>
     static void build(Forest *self, const Layout &layout, const Options &options,
-                      const NewLabels &new_labels, const Seeds &seeds, const Tables &tables,
+                      const NewLabels &new_labels, const Seeds &seeds, const Flat &trees,
                       std::size_t n_samples) {
-        require(seeds.shape(0) > 0 && seeds.shape(1) == 4, "seeds must be rows of four words");
-        require(!tables || tables->size() == seeds.shape(0), "trees must be as many as seeds");
         require(options.split_prior.beta == 0 || (layout.has_box() && !options.predict_extends),
                 "beta must be 0 without bounds, and with predict_extends");
-        std::vector<Tree<Labels>> trees;
-        trees.reserve(seeds.shape(0));
-        for (std::size_t i = 0; i < seeds.shape(0); ++i) {
-            const std::uint64_t *word = seeds.data() + 4 * i;
-            trees.emplace_back(layout, options, new_labels(),
-                               Rng::State{word[0], word[1], word[2], word[3]});
-            if (tables)
-                from_table(from_dict<Labels>(nb::cast<nb::dict>((*tables)[i])), trees.back());
+        FlatForest<Labels, Borrowed> flat;
+        const Labels labels = new_labels();
+        std::vector<std::uint64_t> no_nodes;
+        if (trees) {
+            require(!seeds, "seeds must not be given beside trees");
+            flat.for_each_column(
+                layout, n_classes(labels),
+                [&](const char *name, auto &column, std::size_t width, std::size_t n_empty) {
+                    from_numpy(*trees, name, width, n_empty, column);
+                });
+        } else {
+            require(seeds && seeds->shape(1) == 4, "seeds must be rows of four words");
+            no_nodes.resize(seeds->shape(0));
+            flat.seeds = {seeds->data(), seeds->size()};
+            flat.n_nodes = no_nodes;
         }
-        new (self) Forest(std::move(trees), n_samples);
+        const nb::gil_scoped_release release;
+        const auto new_tree = [&](const Rng::State &state, std::size_t n_trees) {
+            return Tree<Labels>(layout, options, new_labels(), state, n_trees);
+        };
+        std::vector<Tree<Labels>> all =
+            restored<Labels>(flat, layout, n_classes(labels), n_samples, new_tree);
+        require(all.front().max_leaves() > 0,
+                "max_nodes and max_bytes must let each tree have a node");
+        new (self) Forest(std::move(all), n_samples);
     }
 
     static void bind(nb::class_<Forest> &cls) {
@@ -460,9 +519,11 @@ template <class Labels> struct Bindings {
             .def_prop_ro("n_samples", &Forest::n_samples)
             .def_prop_ro("total_weight", &Forest::total_weight)
             .def_prop_ro("n_bytes", &Forest::bytes)
+            .def_prop_ro("n_nodes", &Forest::n_nodes)
+            .def("depths", &depths)
             .def_prop_ro("forecast_size", &Forest::forecast_size)
             .def("learn", &learn, "X"_a.noconvert(), "y"_a.noconvert(), "n_threads"_a,
-                 "weights"_a.noconvert() = nb::none())
+                 "weights"_a.noconvert() = nb::none(), "classes"_a = nb::none())
             .def("learn_row", &learn_row, "x"_a, "y"_a.noconvert(), "weight"_a = 1.0)
             .def("predict_then_learn", &predict_then_learn, "X"_a.noconvert(), "y"_a.noconvert(),
                  "n_threads"_a, "weights"_a.noconvert() = nb::none())
@@ -476,12 +537,6 @@ template <class Labels> struct Bindings {
     }
 };
 
-ClassPrior checked_prior(std::size_t n_classes, double dirichlet, std::size_t capacity) {
-    require(n_classes > 0 && n_classes <= capacity, "n_classes must lie in [1, capacity]");
-    require(dirichlet >= 1e-100 && dirichlet <= 1e100, "dirichlet must lie in [1e-100, 1e100]");
-    return {n_classes, dirichlet};
-}
-
 using Counts = std::vector<std::uint32_t>;
 
 // `capacity` is the number of classes for which there is room.
@@ -491,8 +546,8 @@ template <class Count> void bind_classifier(nb::module_ &m, const char *name) {
     nb::class_<Forest> classifier(m, name);
     classifier.def(
         "__init__",
-        [](Forest *self, std::size_t n_numbers, const Options &options, const Seeds &seeds,
-           std::size_t n_classes, double dirichlet, std::size_t capacity, const Tables &trees,
+        [](Forest *self, std::size_t n_numbers, const Options &options, std::size_t n_classes,
+           double dirichlet, std::size_t capacity, const Seeds &seeds, const Flat &trees,
            std::size_t n_samples, const Counts &categories, const Bounds &bounds) {
             require(capacity <= 65535, "capacity must be at most 65535");
             const auto prior =
@@ -501,17 +556,9 @@ template <class Count> void bind_classifier(nb::module_ &m, const char *name) {
             Classifier::build(self, checked_layout(n_numbers, categories, bounds), options,
                               new_labels, seeds, trees, n_samples);
         },
-        nb::kw_only(), "n_numbers"_a, "options"_a, "seeds"_a.noconvert(), "n_classes"_a,
-        "dirichlet"_a, "capacity"_a, "trees"_a = nb::none(), "n_samples"_a = 0,
+        nb::kw_only(), "n_numbers"_a, "options"_a, "n_classes"_a, "dirichlet"_a, "capacity"_a,
+        "seeds"_a.noconvert() = nb::none(), "trees"_a = nb::none(), "n_samples"_a = 0,
         "categories"_a = Counts(), "bounds"_a.noconvert() = nb::none());
-    classifier.def(
-        "set_classes",
-        [](Forest &forest, std::size_t n_classes, double dirichlet) {
-            const std::size_t capacity = forest.tree(0).labels().capacity();
-            require(n_classes >= forest.forecast_size(), "n_classes must not shrink");
-            forest.set_prior(checked_prior(n_classes, dirichlet, capacity));
-        },
-        "n_classes"_a, "dirichlet"_a);
     classifier.def_prop_ro("capacity",
                            [](const Forest &forest) { return forest.tree(0).labels().capacity(); });
     Classifier::bind(classifier);
@@ -537,20 +584,28 @@ NB_MODULE(_core, m) {
             "__init__",
             [](Options *self, double step, bool use_aggregation, bool split_pure, bool charge_first,
                bool predict_extends, const std::pair<double, double> &split_prior, double discount,
-               double lifetime) {
+               double lifetime, const Limit &max_nodes, const Limit &max_bytes) {
                 const auto [alpha, beta] = split_prior;
                 require(step > 0 && step <= 1e100, "step must lie in (0, 1e100]");
                 require(alpha >= 1e-100 && alpha <= 1 - 0x1.0p-50 && std::isfinite(beta),
                         "split_prior must be (alpha, beta), 1e-100 <= alpha < 1");
                 require(discount >= 0 && std::isfinite(discount) && lifetime > 0,
                         "discount must not be negative, and lifetime must be positive");
-                new (self) Options{step,         use_aggregation, split_pure,
-                                   charge_first, predict_extends, {alpha, beta},
-                                   discount,     lifetime};
+                new (self) Options{step,
+                                   use_aggregation,
+                                   split_pure,
+                                   charge_first,
+                                   predict_extends,
+                                   {alpha, beta},
+                                   discount,
+                                   lifetime,
+                                   max_nodes.value_or(kUnlimited),
+                                   max_bytes.value_or(kUnlimited)};
             },
             nb::kw_only(), "step"_a, "use_aggregation"_a, "split_pure"_a, "charge_first"_a,
             "predict_extends"_a, "split_prior"_a = std::pair(0.5, 0.0), "discount"_a = 0.0,
-            "lifetime"_a = std::numeric_limits<double>::infinity());
+            "lifetime"_a = std::numeric_limits<double>::infinity(), "max_nodes"_a = nb::none(),
+            "max_bytes"_a = nb::none());
 
     bind_classifier<std::uint32_t>(m, "ClassifierForest");
     bind_classifier<double>(m, "WeightedClassifierForest");
@@ -560,14 +615,15 @@ NB_MODULE(_core, m) {
     regressor.def(
         "__init__",
         [](Regressor::Forest *self, std::size_t n_numbers, const Options &options,
-           const Seeds &seeds, const Tables &trees, std::size_t n_samples, const Counts &categories,
+           const Seeds &seeds, const Flat &trees, std::size_t n_samples, const Counts &categories,
            const Bounds &bounds) {
             const auto new_labels = [] { return RunningMean(); };
             Regressor::build(self, checked_layout(n_numbers, categories, bounds), options,
                              new_labels, seeds, trees, n_samples);
         },
-        nb::kw_only(), "n_numbers"_a, "options"_a, "seeds"_a.noconvert(), "trees"_a = nb::none(),
-        "n_samples"_a = 0, "categories"_a = Counts(), "bounds"_a.noconvert() = nb::none());
+        nb::kw_only(), "n_numbers"_a, "options"_a, "seeds"_a.noconvert() = nb::none(),
+        "trees"_a = nb::none(), "n_samples"_a = 0, "categories"_a = Counts(),
+        "bounds"_a.noconvert() = nb::none());
     Regressor::bind(regressor);
 }
 

@@ -7,17 +7,26 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from amforest.checkpoint import Checkpoint
     from amforest.estimators import AMFClassifier, AMFRegressor
+    from amforest.persistence import load, save
 
 __version__ = version("amforest")
-__all__ = ["AMFClassifier", "AMFRegressor"]
+__all__ = ["AMFClassifier", "AMFRegressor", "Checkpoint", "load", "save"]
+_MODULES = {
+    "AMFClassifier": "estimators",
+    "AMFRegressor": "estimators",
+    "Checkpoint": "checkpoint",
+    "load": "persistence",
+    "save": "persistence",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import an estimator when it is first asked for: it needs scikit-learn, which loads pandas."""
-    if name not in __all__:
+    """Import a name when it is first asked for: all need scikit-learn, which loads pandas."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'amforest' has no attribute {name!r}")
-    return getattr(import_module("amforest.estimators"), name)
+    return getattr(import_module(f"amforest.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

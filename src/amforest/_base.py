@@ -25,6 +25,7 @@ from amforest._features import CoreForest, FeatureForest, Floats, as_rows, is_pl
 from amforest._inputs import Features, Table, expects_categories
 
 Seeds = NDArray[np.uint64]
+MOST_THREADS = 256
 
 _TABLE_FIELDS = (
     *("parent", "left", "right", "depth", "feature", "threshold", "category", "birth_time"),
@@ -64,11 +65,14 @@ class Forest(FeatureForest):
     charge_first: bool
     predict_extends: bool
     split_prior: tuple[float, float]
+    max_nodes: int | None
+    max_bytes: int | None
     n_jobs: int | None
     random_state: Any
+    _progress: tuple[float, float] = (0.0, 0.0)  # of test-then-train: weight and loss, summed
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1, 65_535, closed="both")],
         "step": [Interval(Real, 0, 1e100, closed="right")],
         "use_aggregation": ["boolean"],
         "split_pure": ["boolean"],
@@ -78,6 +82,8 @@ class Forest(FeatureForest):
         "partition": [StrOptions({"restricted", "unrestricted"})],
         "bounds": ["array-like", None],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "max_nodes": [Interval(Integral, 1, 2**63 - 1, closed="both"), None],
+        "max_bytes": [Interval(Integral, 1, 2**63 - 1, closed="both"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -139,14 +145,24 @@ class Forest(FeatureForest):
         -------
         self
         """
-        if self._has_learnt() and (sample_weight == 1 or self._can_count(sample_weight)):
-            label = self._encode_one(y)
-            if label is not None and self._learn_row(x, label, sample_weight):
-                return self
+        with self._lock:
+            try:
+                self._learn_one(x, y, sample_weight)
+            except Exception:
+                self._rejected += 1
+                raise
+        return self
+
+    def _learn_one(self, x: Sequence[float] | NDArray[Any], y: Any, weight: float) -> None:
         if self._has_learnt():
-            return self._learn(self._table_of(x), [y], sample_weight=[sample_weight])
-        rows: Any = [x] if expects_categories(self, reset=True) else self._row(x)[None]
-        return self._learn(rows, [y], sample_weight=[sample_weight])
+            if weight == 1 or self._can_count(weight):
+                label = self._encode_one(y)
+                if label is not None and self._learn_row(x, label, weight):
+                    return
+            rows: Any = self._table_of(x)
+        else:
+            rows = [x] if expects_categories(self, reset=True) else self._row(x)[None]
+        self._learn_batch(rows, [y], sample_weight=[weight])
 
     def _learn_row(self, x: Sequence[Any] | NDArray[Any], label: Any, weight: float) -> bool:
         """Learn a row, unless it has a new category."""
@@ -164,12 +180,31 @@ class Forest(FeatureForest):
         return True
 
     def _learn(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> Self:
-        if all(value is None for value in how.values()) and self._learn_plain(X, y):
-            return self
-        for new, rows, labels, weights in self._batches(X, y, **how):
-            self._know(new)
-            self._core.learn(rows, labels, self._n_threads(), weights)
+        with Turn(self, X):
+            if not (all(value is None for value in how.values()) and self._learn_plain(X, y)):
+                self._learn_batch(X, y, **how)
         return self
+
+    def _learn_batch(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> None:
+        with self._unchanged_unless_learnt():
+            for new, rows, labels, weights in self._batches(X, y, **how):
+                self._learn_part(new, rows, labels, weights)
+
+    def _learn_part(
+        self, new: list[Any], rows: Features, labels: NDArray[Any], weights: Floats | None
+    ) -> None:
+        """Learn rows, the first of which may bring a label, which is known if that is learnt."""
+        if not new:
+            self._core.learn(rows, labels, self._n_threads(), weights)
+            return
+        before = self.__dict__.copy()
+        try:
+            classes = self._know(new)
+            self._core.learn(rows, labels, self._n_threads(), weights, classes)
+        except BaseException:
+            if self._core.forecast_size == before["_core"].forecast_size:
+                self._restore(before)
+            raise
 
     def _learn_plain(self, X: ArrayLike | Table, y: ArrayLike) -> bool:
         """Learn arrays that need no checks but the core's; False if X and y are none such.
@@ -187,21 +222,35 @@ class Forest(FeatureForest):
     def _predict_then_learn(self, X: ArrayLike, y: ArrayLike, **how: Any) -> list[Floats]:
         """Return the forecasts batch by batch: later ones may know more classes."""
         forecasts = []
-        for new, rows, labels, weights in self._batches(X, y, **how):
-            if new:  # the row that brings a class is forecast without it
-                forecasts.append(self._core.predict(rows[:1], 1))
-                self._know(new)
-                self._core.learn(rows[:1], labels[:1], 1, None if weights is None else weights[:1])
-            rest = slice(len(new), None)
-            forecasts.append(
-                self._core.predict_then_learn(
-                    rows[rest],
-                    labels[rest],
-                    self._n_threads(),
-                    None if weights is None else weights[rest],
+        with Turn(self, X), self._unchanged_unless_learnt():
+            for new, rows, labels, weights in self._batches(X, y, **how):
+                one, rest = slice(0, len(new)), slice(len(new), None)
+                if new:  # the row that brings a class is forecast without it
+                    forecast = self._core.predict(rows[one], 1)
+                    some = None if weights is None else weights[one]
+                    self._learn_part(new, rows[one], labels[one], some)
+                    forecasts.append(forecast)
+                    self._record(forecast, labels[one], some)
+                some = None if weights is None else weights[rest]
+                forecast = self._core.predict_then_learn(
+                    rows[rest], labels[rest], self._n_threads(), some
                 )
-            )
+                forecasts.append(forecast)
+                self._record(forecast, labels[rest], some)
         return forecasts
+
+    def _record(self, forecasts: Floats, labels: NDArray[Any], weights: Floats | None) -> None:
+        """Add up the losses of forecasts that were made before their labels were learnt."""
+        losses = self._losses(forecasts, labels)
+        weight, loss = self._progress
+        if weights is None:
+            self._progress = weight + len(losses), loss + float(losses.sum())
+        else:
+            self._progress = weight + float(weights.sum()), loss + float(losses @ weights)
+
+    def _losses(self, forecasts: Floats, labels: NDArray[Any]) -> Floats:
+        """Return the loss of each of the core's forecasts."""
+        raise NotImplementedError
 
     def _batches(
         self,
@@ -229,6 +278,7 @@ class Forest(FeatureForest):
             if first and not len(learnt):
                 raise ValueError("sample_weight is zero for all rows: nothing is left to learn")
             if first:
+                self._progress = 0.0, 0.0
                 self._begin(labels if afresh else labels[learnt[:1]], classes)
                 classes = None
             encoded = self._encode(labels, learnt, classes)
@@ -259,7 +309,17 @@ class Forest(FeatureForest):
             charge_first=bool(self.charge_first),
             predict_extends=bool(self.predict_extends),
             split_prior=self._checked_prior(),
+            max_nodes=self._limit("max_nodes"),
+            max_bytes=self._limit("max_bytes"),
         )
+
+    def _limit(self, name: str) -> int | None:
+        limit = getattr(self, name)
+        if limit is not None and limit < self.n_estimators:
+            raise ValueError(
+                f"{name} is {limit}; it is shared by {self.n_estimators} trees, which need more"
+            )
+        return None if limit is None else int(limit)
 
     def _eta(self) -> float:
         raise NotImplementedError
@@ -283,8 +343,9 @@ class Forest(FeatureForest):
             )
         return alpha, beta
 
-    def _know(self, labels: list[Any]) -> None:
-        """Let the core know labels that are new."""
+    def _know(self, labels: list[Any]) -> tuple[int, float]:
+        """Get to know new labels; return what the core must be told with the first of them."""
+        raise NotImplementedError
 
     def _can_count(self, weight: float) -> bool:
         """Tell whether the core can count such a weight as it is."""
@@ -294,13 +355,27 @@ class Forest(FeatureForest):
         """Make sure that the core can count such weights (a number: as many ones)."""
 
     @contextmanager
+    def _unchanged_unless_learnt(self) -> Iterator[None]:
+        """Stay as before if not one row was learnt by a new core."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            if self._has_learnt() and not self._core.n_samples:
+                self._restore(before)
+            raise
+
+    def _restore(self, attributes: dict[str, Any]) -> None:
+        self.__dict__.clear()
+        self.__dict__.update(attributes)
+
+    @contextmanager
     def _unchanged_on_error(self, kind: type[BaseException] = BaseException) -> Iterator[None]:
         before = self.__dict__.copy()
         try:
             yield
         except kind:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+            self._restore(before)
             raise
 
     # Predicting and looking inside
@@ -372,6 +447,34 @@ class Forest(FeatureForest):
         """How many rows were learnt."""
         return self._grown().n_samples
 
+    def stats(self) -> dict[str, Any]:
+        """Return how large the model is, and how well it did.
+
+        Returns
+        -------
+        dict
+            `samples`: the rows that were learnt. `nodes`, `depth` (of the deepest leaf) and `bytes`
+            of the forest. `progressive_loss`: the mean loss of the forecasts that test-then-train
+            made before it learnt each row (log-loss, or the squared error), None without any.
+            `rejected_rows`: those that this object was given and refused with an error; they are
+            no part of the model, and not saved.
+        """
+        learnt, (weight, loss) = self._has_learnt(), self._progress
+        return {
+            "samples": self._core.n_samples if learnt else 0,
+            "nodes": self._core.n_nodes if learnt else 0,
+            "depth": int(self._core.depths().max()) if learnt else 0,
+            "bytes": self._core.n_bytes if learnt else 0,
+            "progressive_loss": loss / weight if weight > 0 else None,
+            "rejected_rows": self._rejected,
+        }
+
+    def to_bytes(self) -> bytes:
+        """Return the model as the bytes of a model file; see `amforest.persistence`."""
+        from amforest import persistence  # noqa: PLC0415  # which needs the estimators
+
+        return persistence.to_bytes(self)
+
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -390,7 +493,7 @@ class Forest(FeatureForest):
         return self._core
 
     def _n_threads(self) -> int:
-        return 1 if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
+        return 1 if self.n_jobs is None else min(int(effective_n_jobs(self.n_jobs)), MOST_THREADS)
 
     def _by_blocks(
         self, ask: Callable[[Features, int], NDArray[Any]], X: ArrayLike
@@ -418,19 +521,42 @@ class Forest(FeatureForest):
             if size == len(out) and core is self._core:  # no class became known meanwhile
                 return out
 
-    # Pickling and copying: the core as plain arrays
+    # Pickling and copying: the core as in a model file
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__().copy()
-        if self._has_learnt():
-            state["_core"] = self._core.state()
+        from amforest import persistence  # noqa: PLC0415
+
+        with self._lock:
+            state = self.__dict__.copy()
+            if self._has_learnt():
+                state["_core"] = persistence.core_to_bytes(self._core)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        core = state.pop("_core", None)
-        super().__setstate__(state)
-        if core is not None:
-            self._core = self._core_from(core)
+        from amforest import persistence  # noqa: PLC0415
+
+        self.__dict__.update(state)
+        if (core := self.__dict__.pop("_core", None)) is not None:
+            self._core = persistence.core_from_bytes(self, core)
+
+
+class Turn:
+    """A call that learns: others wait for it, and rows that it refuses are counted."""
+
+    __slots__ = ("model", "rows")
+
+    def __init__(self, model: Forest, rows: Any) -> None:
+        self.model, self.rows = model, rows
+
+    def __enter__(self) -> None:
+        self.model._lock.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            shape = getattr(self.rows, "shape", None)
+            sized = hasattr(self.rows, "__len__")
+            self.model._rejected += shape[0] if shape else len(self.rows) if sized else 1
+        self.model._lock.__exit__(kind, *error)
 
 
 def check_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:

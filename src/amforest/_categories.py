@@ -40,6 +40,11 @@ class Categories:
     def __init__(self, codes: Iterable[Codes] = ()) -> None:
         self.codes = tuple(codes)
 
+    @classmethod
+    def from_lists(cls, lists: Iterable[Iterable[Hashable]]) -> Categories:
+        """Undo `lists`."""
+        return cls({None: nan} | {value: float(k) for k, value in enumerate(v)} for v in lists)
+
     def widened(self, n_features: int) -> Categories:
         """Add features of which nothing was seen yet, until there are as many."""
         more: list[Codes] = [{None: nan} for _ in range(n_features - len(self))]

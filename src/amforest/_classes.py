@@ -86,10 +86,8 @@ class ClassForest(Forest):
         except TypeError as error:
             raise TypeError(f"y is {label!r}, which cannot be a label: {error}") from error
 
-    def _know(self, labels: list[Any]) -> None:
+    def _know(self, labels: list[Any]) -> tuple[int, float]:
         """Add classes; the core makes room for twice as many."""
-        if not labels:
-            return
         n_classes = len(self.classes_) + len(labels)
         if n_classes > self._core.capacity:
             capacity = min(2 * n_classes, MOST_CLASSES)
@@ -99,32 +97,44 @@ class ClassForest(Forest):
         }
         classes = np.sort(np.append(self.classes_, labels))  # its dtype may change
         columns = np.array([index_of[label] for label in classes.tolist()])
-        # The core comes last: no forecast has more classes than are known here.
         self._index_of, self.classes_, self._sorted = index_of, classes, (classes, columns)
-        self._core.set_classes(n_classes, self._dirichlet(n_classes))
+        return n_classes, self._dirichlet(n_classes)
+
+    def _set_classes(self, labels: list[Any], classes: NDArray[Any]) -> None:
+        """Restore the classes: in the order of the core, and sorted."""
+        self._index_of = {label: k for k, label in enumerate(labels)}
+        columns = np.array([self._index_of[label] for label in classes.tolist()])
+        self.classes_ = classes
+        self._sorted = classes, None if (np.diff(columns, prepend=-1) == 1).all() else columns
 
     def _in_order(self, by_index: NDArray[Any]) -> NDArray[Any]:
         """Bring the core's classes, in the order in which they became known, into `classes_`'s."""
-        return self._with_classes(by_index)[0]
+        columns = self._sorted[1]
+        return by_index if columns is None else by_index[..., columns]
 
     def _forecast(
         self, ask: Callable[[Any], NDArray[Any]], rows: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Ask for a forecast, again if a class became known meanwhile: it would lack its share."""
-        by_index = ask(rows)
-        while by_index.shape[-1] < self._core.forecast_size:
-            by_index = ask(rows)
-        return self._with_classes(by_index)
+        """Ask for a forecast, and for the classes it is of.
 
-    def _with_classes(self, by_index: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return what the core gives for each class in order, and the classes it belongs to."""
-        classes, columns = self._sorted
-        if columns is None:
-            return by_index, classes
-        missing = len(columns) - by_index.shape[-1]
-        if missing > 0:  # classes that became known after the forecast
-            by_index = np.pad(by_index, [(0, 0)] * (by_index.ndim - 1) + [(0, missing)])
-        return by_index[..., columns], classes
+        Meanwhile another thread may learn a class, which is known here just before the core knows
+        it, with its first row: then ask again.
+        """
+        self._grown()
+        for _ in range(100):
+            known = classes, columns = self._sorted
+            by_index = ask(rows)
+            if by_index.shape[-1] == len(classes) and self._sorted is known:
+                return by_index if columns is None else by_index[..., columns], classes
+        with self._lock:
+            return self._in_order(ask(rows)), self.classes_
+
+    def _losses(self, forecasts: Floats, labels: NDArray[Any]) -> Floats:
+        """Return the log-loss. Classes that are not known had no chance."""
+        known = np.flatnonzero(labels < forecasts.shape[1])
+        chances = np.zeros(len(labels))
+        chances[known] = forecasts[known, labels[known]]
+        return -np.log(np.maximum(chances, np.finfo(np.float64).eps))
 
     def _dirichlet(self, n_classes: int) -> float:
         default = 0.5 if n_classes <= 2 else 0.01
@@ -150,14 +160,13 @@ class ClassForest(Forest):
         if total < MOST_COUNTED and np.array_equal(weights, np.rint(weights)):
             return
         state = self._core.state()
-        for table in state["trees"]:
-            for name in ("n_samples", "counts"):
-                table[name] = table[name].astype(np.float64)
+        for name in ("n_samples", "counts", "mixed"):
+            state["trees"][name] = state["trees"][name].astype(np.float64)
         self._core = self._core_from(state)
 
     def _core_from(self, state: dict[str, Any]) -> ClassifierForest | WeightedClassifierForest:
-        options, tables = Options(**state.pop("options")), state["trees"]
-        weighted = bool(tables) and tables[0]["counts"].dtype == np.float64
+        options = Options(**state.pop("options"))
+        weighted = state["trees"]["counts"].dtype == np.float64
         core_class = WeightedClassifierForest if weighted else ClassifierForest
         return core_class(options=options, **state)
 

@@ -139,7 +139,7 @@ class ForestClassifier(ClassifierMixin, ClassForest):
             rows: Any = [x]
             forecast: Floats = self.predict_proba(rows)[0]
             return forecast
-        return self._with_classes(self._predict_row(x))[0]
+        return self._forecast(self._predict_row, x)[0]
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> Any:
         """Forecast the most probable class of one row, the quick way.
@@ -154,7 +154,7 @@ class ForestClassifier(ClassifierMixin, ClassForest):
         """
         if (classes := self._announced()) is not None:
             return _most_probable(self.predict_proba_one(x), classes)
-        return _most_probable(*self._with_classes(self._predict_row(x)))
+        return _most_probable(*self._forecast(self._predict_row, x))
 
     def predict_proba_by_tree(self, X: ArrayLike) -> Floats:
         """Forecast the probabilities of the classes with each tree; `predict_proba` is their mean.

@@ -29,6 +29,8 @@ class Options:
         split_prior: tuple[float, float] = (0.5, 0.0),
         discount: float = 0.0,
         lifetime: float = ...,
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
     ) -> None: ...
 
 class _Forest(Generic[_Label]):
@@ -47,9 +49,17 @@ class _Forest(Generic[_Label]):
     @property
     def n_bytes(self) -> int: ...
     @property
+    def n_nodes(self) -> int: ...
+    def depths(self) -> NDArray[np.int64]: ...
+    @property
     def forecast_size(self) -> int: ...
     def learn(
-        self, X: _Features, y: NDArray[Any], n_threads: int, weights: _Floats | None = None
+        self,
+        X: _Features,
+        y: NDArray[Any],
+        n_threads: int,
+        weights: _Floats | None = None,
+        classes: tuple[int, float] | None = None,
     ) -> None: ...
     def learn_row(self, x: _Row, y: _Label, weight: float = 1.0) -> None: ...
     def predict_then_learn(
@@ -69,18 +79,17 @@ class _ClassifierForest(_Forest[int]):
         *,
         n_numbers: int,
         options: Options,
-        seeds: NDArray[np.uint64],
         n_classes: int,
         dirichlet: float,
         capacity: int,
-        trees: list[_Table] | None = None,
+        seeds: NDArray[np.uint64] | None = None,
+        trees: _Table | None = None,
         n_samples: int = 0,
         categories: list[int] = ...,
         bounds: _Features | None = None,
     ) -> None: ...
     @property
     def capacity(self) -> int: ...
-    def set_classes(self, n_classes: int, dirichlet: float) -> None: ...
 
 class ClassifierForest(_ClassifierForest): ...
 class WeightedClassifierForest(_ClassifierForest): ...
@@ -91,8 +100,8 @@ class RegressorForest(_Forest[float]):
         *,
         n_numbers: int,
         options: Options,
-        seeds: NDArray[np.uint64],
-        trees: list[_Table] | None = None,
+        seeds: NDArray[np.uint64] | None = None,
+        trees: _Table | None = None,
         n_samples: int = 0,
         categories: list[int] = ...,
         bounds: _Features | None = None,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeGuard
+from contextlib import AbstractContextManager, contextmanager
+from threading import RLock
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,7 +34,21 @@ _SIDES = ("lower", "upper")
 CoreForest = ClassifierForest | WeightedClassifierForest | RegressorForest
 
 
-class FeatureForest(BaseEstimator):
+class Learner:
+    """What an object has beside its attributes, because it is no part of the model."""
+
+    __slots__ = ("_lock", "_rejected")
+    _lock: AbstractContextManager[bool]  # of the thread that learns
+    _rejected: int  # rows that could not be learnt
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Make them: a constructor of scikit-learn's may set nothing but parameters."""
+        model = super().__new__(cls)
+        model._lock, model._rejected = RLock(), 0
+        return model
+
+
+class FeatureForest(BaseEstimator, Learner):
     """The base of `Forest`: all that has to do with features."""
 
     _core: CoreForest
@@ -187,15 +202,13 @@ class FeatureForest(BaseEstimator):
     def _resize(self, n_numbers: int, room: tuple[int, ...]) -> None:
         """Change the number of columns, which have been missing so far, and of categories."""
         state = self._core.state()
-        more = max(n_numbers - state["n_numbers"], 0)
-        for table in state["trees"]:
-            for side in ("lower", "upper"):
-                wide = np.pad(table[side], ((0, 0), (0, more)), constant_values=np.nan)
-                table[side] = np.ascontiguousarray(wide[:, :n_numbers])
-            sets = unpack(table["seen"], state["categories"])
-            table["seen"] = pack(sets, room, len(table["feature"]))
-            is_number = table["feature"] >= len(state["categories"])
-            table["feature"] += is_number * (len(room) - len(state["categories"]))
+        trees, old_room = state["trees"], state["categories"]
+        for side in _SIDES:
+            more = max(n_numbers - state["n_numbers"], 0)
+            wide = np.pad(trees[side], ((0, 0), (0, more)), constant_values=np.nan)
+            trees[side] = np.ascontiguousarray(wide[:, :n_numbers])
+        trees["seen"] = pack(unpack(trees["seen"], old_room), room, len(trees["kind"]))
+        trees["feature"][trees["feature"] >= len(old_room)] += len(room) - len(old_room)
         self._core = self._core_from(state | {"n_numbers": n_numbers, "categories": list(room)})
         self._room = room
 

@@ -252,7 +252,10 @@ class OnlineDummyRegressor(RegressorMixin, _Dummy):
         return tags
 
 
-_SHARED = ("n_estimators", "split_pure", "categorical_features", "n_jobs", "random_state")
+_SHARED = (
+    *("n_estimators", "split_pure", "categorical_features", "max_nodes", "max_bytes"),
+    *("n_jobs", "random_state"),
+)
 
 
 class MondrianForestClassifier(ForestClassifier):
@@ -273,7 +276,7 @@ class MondrianForestClassifier(ForestClassifier):
         λ: no split is made later.
     split_pure : bool, default=False
         Whether nodes whose labels are all equal are split too.
-    categorical_features, classes, n_jobs, random_state
+    categorical_features, max_nodes, max_bytes, classes, n_jobs, random_state
         As in `AMFClassifier`.
 
     Attributes
@@ -318,6 +321,8 @@ class MondrianForestClassifier(ForestClassifier):
         lifetime: float = np.inf,
         split_pure: bool = False,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
         classes: ArrayLike | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -327,6 +332,8 @@ class MondrianForestClassifier(ForestClassifier):
         self.lifetime = lifetime
         self.split_pure = split_pure
         self.categorical_features = categorical_features
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
         self.classes = classes
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -341,6 +348,8 @@ class MondrianForestClassifier(ForestClassifier):
             predict_extends=False,
             discount=float(gamma),
             lifetime=float(self.lifetime),
+            max_nodes=self._limit("max_nodes"),
+            max_bytes=self._limit("max_bytes"),
         )
 
     def _box(self, n_features: int) -> Features | None:

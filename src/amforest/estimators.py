@@ -62,6 +62,9 @@ class AMFClassifier(ForestClassifier):
         those of a data frame that are of a categorical type. Each category is treated as a column
         of its own that is 1 or 0; all hashable values may be categories, and new ones may come at
         any time.
+    max_nodes, max_bytes : int, default=None
+        How large the forest may become, in nodes and in bytes of memory. Each tree has an equal
+        part; one that is full splits no more, and goes on learning with the leaves it has.
     n_jobs : int, default=None
         The number of threads. None means 1, -1 all cores. It never changes the result.
     random_state : int, RandomState instance or None, default=None
@@ -123,6 +126,8 @@ class AMFClassifier(ForestClassifier):
         partition: str = "restricted",
         bounds: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
         classes: ArrayLike | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -138,6 +143,8 @@ class AMFClassifier(ForestClassifier):
         self.partition = partition
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
         self.classes = classes
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -186,6 +193,9 @@ class AMFRegressor(RegressorMixin, Forest):
         those of a data frame that are of a categorical type. Each category is treated as a column
         of its own that is 1 or 0; all hashable values may be categories, and new ones may come at
         any time.
+    max_nodes, max_bytes : int, default=None
+        How large the forest may become, in nodes and in bytes of memory. Each tree has an equal
+        part; one that is full splits no more, and goes on learning with the leaves it has.
     n_jobs : int, default=None
         The number of threads. None means 1, -1 all cores. It never changes the result.
     random_state : int, RandomState instance or None, default=None
@@ -239,6 +249,8 @@ class AMFRegressor(RegressorMixin, Forest):
         partition: str = "restricted",
         bounds: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -253,6 +265,8 @@ class AMFRegressor(RegressorMixin, Forest):
         self.partition = partition
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -352,6 +366,10 @@ class AMFRegressor(RegressorMixin, Forest):
         with naming("y"):
             labels: Floats = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         return labels
+
+    def _losses(self, forecasts: Floats, labels: NDArray[Any]) -> Floats:
+        losses: Floats = (forecasts[:, 0] - labels) ** 2
+        return losses
 
     def _encode(self, y: NDArray[Any], learnt: NDArray[np.intp], classes: Any) -> Encoded:
         if np.abs(y).max(initial=0) > 1e75:

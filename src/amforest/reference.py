@@ -202,6 +202,8 @@ class Tree:
     charge_first: bool = False
     predict_extends: bool = False
     split_prior: tuple[float, float] = (0.5, 0.0)  # α, β
+    max_leaves: float = math.inf  # then nothing is split any more
+    n_leaves: int = field(default=0, init=False)
     root: Node | None = field(default=None, init=False)
 
     # Algorithm 4
@@ -252,8 +254,11 @@ class Tree:
         return lane_sum(delta)
 
     def stays_whole(self, v: Node, y: float | None = None) -> bool:
-        """Tell whether v may not be split, because its labels (and y) are all equal."""
-        return not self.split_pure and v.labels.is_pure(y)
+        """Tell whether v may not be split: its labels (and y) are equal, or the tree is full."""
+        return self.is_full() or (not self.split_pure and v.labels.is_pure(y))
+
+    def is_full(self) -> bool:
+        return self.n_leaves >= self.max_leaves
 
     def split(self, v: Node, x: Floats, delta: Floats, time: float) -> Node:
         """Split v at the given time: what v was moves down and x gets a leaf beside it."""
@@ -287,6 +292,7 @@ class Tree:
         return float(threshold)
 
     def new_leaf(self, tau: float, x: Floats) -> Node:
+        self.n_leaves += 1
         return Node(tau, x, x, self.new_labels())
 
     def move_down(self, v: Node, time: float) -> Node:
@@ -387,7 +393,7 @@ class UnrestrictedTree(Tree):
         if v.labels.n == 0:
             v.lower = v.upper = x
         depth, other = len(above), v.lower
-        while not np.array_equal(x, other):
+        while not (np.array_equal(x, other) or self.is_full()):
             v, other = self.split_cell(v, x, lower, upper, depth)
             depth += 1
         return v
@@ -446,7 +452,7 @@ class UnrestrictedTree(Tree):
         cell's walls shrink to uniform parts of themselves at the rates s: N_t times, E[a^N_t] =
         M(1 - a, 1, -st), with Kummer's function M. So E[a^K] = a E[Π_s M(1 - a, 1, -s T)].
         """
-        if last.labels.n == 0 or np.array_equal(x, last.lower):
+        if last.labels.n == 0 or np.array_equal(x, last.lower) or self.is_full():
             return 0.0
         if not self.use_aggregation:
             return 1.0

@@ -6,15 +6,16 @@ Each holds the scikit-learn estimator of its name, and with it the same core.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from amforest import estimators
-from amforest._base import Forest
+from amforest._base import Forest, Turn
 from amforest._columns import Columns, Features, Wish
+from amforest._features import Floats
 
 try:
     from river import base
@@ -23,6 +24,8 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     import pandas as pd
+
+T = TypeVar("T")
 
 
 class _River(base.Estimator):
@@ -42,6 +45,8 @@ class _River(base.Estimator):
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
         categorical_features: Wish = "from_dtype",
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
         n_jobs: int | None = None,
         seed: int | None = None,
     ) -> None:
@@ -53,6 +58,8 @@ class _River(base.Estimator):
         self.predict_extends = predict_extends
         self.split_prior = split_prior
         self.categorical_features = categorical_features
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.seed = seed
         if isinstance(categorical_features, str) and categorical_features != "from_dtype":
@@ -80,16 +87,19 @@ class _River(base.Estimator):
         """
         if w == 0:
             return
-        if (row := self._columns.full_row(x)) is not None:
-            self._model.learn_one(row, y, w)
-            return
-        columns = self._columns.joined_by_row(x, self.categorical_features)
-        row = columns.row(x)
-        if columns is self._columns:
-            self._model.learn_one(row, y, w)
-            return
-        with self._keeping(columns):
-            self._model.learn_one(row, y, w)
+        with self._model._lock:
+            if (row := self._columns.full_row(x)) is None:
+                self._learn_any(x, y, w)
+            else:
+                self._model.learn_one(row, y, w)
+
+    def _learn_any(self, x: Features, y: Any, w: float) -> None:
+        """Learn a row that may have features or categories that are new, or lack some."""
+        with Turn(self._model, [x]):
+            columns = self._columns.joined_by_row(x, self.categorical_features)
+            row = columns.row(x)
+            with nullcontext() if columns is self._columns else self._keeping(columns):
+                self._model._learn_one(row, y, w)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series | None = None) -> None:
         """Learn the rows of X, in their order: the same, bit for bit, as `learn_one` for each.
@@ -112,10 +122,11 @@ class _River(base.Estimator):
             X, labels, weights = X[learnt], labels[learnt], weights[learnt]
         if not len(X):
             return
-        columns = self._columns.joined_by_frame(X, self.categorical_features)
-        rows = columns.rows(X)
-        with self._keeping(columns):
-            self._model._learn(rows, labels, sample_weight=weights)
+        with Turn(self._model, X):
+            columns = self._columns.joined_by_frame(X, self.categorical_features)
+            rows = columns.rows(X)
+            with self._keeping(columns):
+                self._model._learn_batch(rows, labels, sample_weight=weights)
 
     @contextmanager
     def _keeping(self, columns: Columns) -> Iterator[None]:
@@ -132,6 +143,29 @@ class _River(base.Estimator):
             except Exception:
                 self._columns = before
                 raise
+
+    def _ask(self, ask: Callable[[Any], T], rows: Callable[[Columns], Any]) -> T:
+        """Put rows to the model. If they do not fit it, it may just be learning new columns."""
+        try:
+            return ask(rows(self._columns))
+        except ValueError:
+            with self._model._lock:
+                return ask(rows(self._columns))
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """How many rows were learnt."""
+        return self._model.n_samples_seen_ if self._model._has_learnt() else 0
+
+    def stats(self) -> dict[str, Any]:
+        """Return how large the model is; see `amforest.AMFClassifier.stats`."""
+        return self._model.stats()
+
+    def to_bytes(self) -> bytes:
+        """Return the model as the bytes of a model file; see `amforest.persistence`."""
+        from amforest import persistence  # noqa: PLC0415
+
+        return persistence.to_bytes(self)
 
     def to_sklearn(self) -> Any:
         """Return the same forest as the scikit-learn estimator; the two share nothing.
@@ -210,7 +244,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
     ----------
     n_estimators, step, use_aggregation, dirichlet, split_pure
         As in `amforest.AMFClassifier`.
-    charge_first, predict_extends, split_prior, n_jobs
+    charge_first, predict_extends, split_prior, max_nodes, max_bytes, n_jobs
         As in `amforest.AMFClassifier`.
     categorical_features
         The names of features that hold categories, of any hashable kind. "from_dtype" means those
@@ -242,6 +276,8 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
         categorical_features: Wish = "from_dtype",
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
         n_jobs: int | None = None,
         seed: int | None = None,
     ) -> None:
@@ -255,6 +291,8 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
             predict_extends=predict_extends,
             split_prior=split_prior,
             categorical_features=categorical_features,
+            max_nodes=max_nodes,
+            max_bytes=max_bytes,
             n_jobs=n_jobs,
             seed=seed,
         )
@@ -267,8 +305,9 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
         """Forecast the probabilities of the labels known so far: {} before any data."""
         if not self._model._has_learnt():
             return {}
-        probabilities = self._model.predict_proba_one(self._columns.row(x))
-        return dict(zip(self._labels(), probabilities.tolist(), strict=True))
+        return self._ask(
+            lambda row: self._by_label(self._model.predict_proba_one(row)), lambda c: c.row(x)
+        )
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Forecast the probabilities of the labels known so far, a column for each."""
@@ -276,9 +315,13 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
 
         if not (self._model._has_learnt() and len(X)):
             return pd.DataFrame(index=X.index)
-        probabilities = self._model.predict_proba(self._columns.rows(X))
-        # As objects, labels keep their types.
-        return pd.DataFrame(probabilities, X.index, pd.Index(self._labels(), dtype=object))
+
+        def frame(rows: Floats) -> pd.DataFrame:
+            probabilities = self._model.predict_proba(rows)
+            # As objects, labels keep their types.
+            return pd.DataFrame(probabilities, X.index, pd.Index(self._labels(), dtype=object))
+
+        return self._ask(frame, lambda c: c.rows(X))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Forecast the most probable label of each row: None before any data."""
@@ -289,6 +332,9 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
             return pd.Series([None] * len(X), X.index, dtype=object)
         labels = probabilities.columns.tolist()
         return pd.Series([labels[k] for k in probabilities.to_numpy().argmax(axis=1)], X.index)
+
+    def _by_label(self, probabilities: Floats) -> dict[Any, float]:
+        return dict(zip(self._labels(), probabilities.tolist(), strict=True))
 
     def _labels(self) -> list[Any]:
         """Return the labels as they were learnt, in the order of `classes_`."""
@@ -305,7 +351,7 @@ class AMFRegressor(_River, base.MiniBatchRegressor):
     ----------
     n_estimators, step, use_aggregation, split_pure, charge_first, predict_extends
         As in `amforest.AMFRegressor`.
-    split_prior, n_jobs
+    split_prior, max_nodes, max_bytes, n_jobs
         As in `amforest.AMFRegressor`.
     categorical_features
         The names of features that hold categories, of any hashable kind. "from_dtype" means those
@@ -327,7 +373,9 @@ class AMFRegressor(_River, base.MiniBatchRegressor):
 
     def predict_one(self, x: Features, **kwargs: Any) -> float:
         """Forecast the label: 0 before any data."""
-        return self._model.predict_one(self._columns.row(x)) if self._model._has_learnt() else 0.0
+        if not self._model._has_learnt():
+            return 0.0
+        return self._ask(self._model.predict_one, lambda c: c.row(x))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Forecast the label of each row: 0 before any data."""
@@ -335,7 +383,7 @@ class AMFRegressor(_River, base.MiniBatchRegressor):
 
         if not (self._model._has_learnt() and len(X)):
             return pd.Series(0.0, X.index)
-        return pd.Series(self._model.predict(self._columns.rows(X)), X.index)
+        return pd.Series(self._ask(self._model.predict, lambda c: c.rows(X)), X.index)
 
 
 def _make_room(model: Forest, columns: Columns) -> None:

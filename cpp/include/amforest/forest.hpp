@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <stdexcept>
@@ -15,62 +16,16 @@
 #include <vector>
 
 #include "amforest/parallel.hpp"
+#include "amforest/predictor.hpp"
+#include "amforest/rows.hpp"
 #include "amforest/tree_table.hpp"
 
 namespace amforest {
 
-// Rows of features as the caller has them.
-struct Matrix {
-    const float *data;
-    std::size_t n_rows, n_features;
-
-    Matrix rows(std::size_t first, std::size_t count) const {
-        return {data + first * n_features, count, n_features};
-    }
-    const float *operator[](std::size_t i) const { return data + i * n_features; }
-};
-
-// Features beyond this could make a sum of extensions overflow in float32.
-inline constexpr float kLargestFeature = 0x1.0p100F;
-
-[[noreturn]] inline void refuse(const Matrix &X, const char *name, std::size_t at,
-                                const char *wanted) {
-    std::string place = std::to_string(at % X.n_features);
-    if (X.n_rows > 1) place = std::to_string(at / X.n_features) + ", " + place;
-    throw std::invalid_argument(std::string(name) + "[" + place + "] is " +
-                                std::to_string(X.data[at]) + "; " + wanted);
-}
-
-// Throws std::invalid_argument, naming the place, unless all values may be given. NaN may. A
-// category that is not known may only where `is_learnt(row)` is false.
-template <class IsLearnt>
-void check_features(const Matrix &X, const Layout &layout, const char *name,
-                    const IsLearnt &is_learnt) {
-    const auto is_bad = [](float x) { return std::abs(x) > kLargestFeature; };
-    for (std::size_t i = 0; i < X.n_rows; ++i) {
-        const float *const x = X[i], *const numbers = x + layout.n_codes();
-        const std::size_t at = i * X.n_features;
-        for (std::size_t f = 0; f < layout.n_codes(); ++f) {
-            const auto room = static_cast<float>(layout.categories.room()[f]);
-            const bool is_code =
-                x[f] >= (is_learnt(i) ? 0 : kUnknown) && x[f] < room && x[f] == std::floor(x[f]);
-            if (!is_code && !std::isnan(x[f]))
-                refuse(X, name, at + f, "a category must be one that is known");
-        }
-        if (layout.has_box())
-            for (std::size_t j = 0; j < layout.n_numbers; ++j)
-                if (!(numbers[j] >= layout.lower[j] && numbers[j] <= layout.upper[j]))
-                    refuse(X, name, at + j, "features must lie within bounds, and not be missing");
-        const float *bad = std::find_if(numbers, numbers + layout.n_numbers, is_bad);
-        if (bad != numbers + layout.n_numbers)
-            refuse(X, name, at + static_cast<std::size_t>(bad - x),
-                   "features must be finite and lie within ±2**100");
-    }
-}
-
 template <LabelModel Labels> class Forest {
   public:
     using Label = typename Labels::Label;
+    static constexpr std::size_t kMostRows = kLeafBit - 1; // ids are 31 bits wide
 
     explicit Forest(std::vector<Tree<Labels>> trees, std::size_t n_samples = 0)
         : trees_(std::move(trees)), n_samples_(n_samples) {}
@@ -93,13 +48,20 @@ template <LabelModel Labels> class Forest {
         return trees_.front().labels().forecast_size();
     }
 
-    // All trees share one prior.
-    void set_prior(const ClassPrior &prior) {
-        const std::unique_lock lock(mutex_);
-        trees_.front().labels().set_prior(prior);
-    }
     const Tree<Labels> &tree(std::size_t i) const { return trees_.at(i); }
-    std::shared_lock<std::shared_mutex> reading() const { return std::shared_lock(mutex_); }
+
+    // The right to look at the forest, together with others. A learner that waits goes first:
+    // otherwise many who forecast could keep it waiting for ever.
+    std::shared_lock<std::shared_mutex> reading() const {
+        if (learner_waits_) const std::lock_guard wait(gate_);
+        return std::shared_lock(mutex_);
+    }
+
+    // Calls use(trees, n_samples), which belong to one moment.
+    template <class Use> void look(const Use &use) const {
+        const auto lock = reading();
+        use(std::span<const Tree<Labels>>(trees_), n_samples_);
+    }
 
     // How many rows should be given at once: enough to find a tree's nodes in the cache again,
     // few enough to bound the scratch memory and the time for which others have to wait.
@@ -116,50 +78,128 @@ template <LabelModel Labels> class Forest {
         return sum;
     }
 
-    // Without weights, all are 1. A row of weight 0 is not learnt.
-    void learn(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
-               std::size_t n_threads) {
-        const PreparedRows rows(X, layout());
-        const std::unique_lock lock(mutex_);
-        prepare(rows, weights);
-        const auto row_of = [&](std::size_t i) { return row(rows, y, weights, i); };
-        if (X.n_rows == 1)
-            learn_one(row_of(0));
-        else
-            for_each_index(trees_.size(), worth_while(X, n_threads),
-                           [&](std::size_t t) { trees_[t].learn(row_of, X.n_rows); });
-        count_samples(X.n_rows, weights);
+    std::size_t n_nodes() const {
+        const auto lock = reading();
+        std::size_t sum = 0;
+        for (const Tree<Labels> &tree : trees_)
+            sum += tree.arena().n_inner() + tree.arena().n_leaves();
+        return sum;
     }
 
-    // Test-then-train: row i is forecast by the forest that has learnt the rows before it.
-    // As all functions that forecast, it gives the first `entries` numbers of each forecast.
-    void predict_then_learn(const Matrix &X, std::span<const Label> y,
-                            std::span<const double> weights, double *out, std::size_t entries,
-                            std::size_t n_threads) {
-        const PreparedRows rows(X, layout());
-        const std::size_t size = X.n_rows * entries;
-        std::vector<double> by_tree(trees_.size() * size);
-        const std::unique_lock lock(mutex_);
-        prepare(rows, weights);
-        for_each_index(trees_.size(), worth_while(X, n_threads), [&](std::size_t t) {
-            Predictor predictor(trees_[t].labels());
-            const auto point_at = [&](std::size_t i) { return rows[i]; };
-            double *next = &by_tree[t * size];
-            for (std::size_t i = 0; i < X.n_rows; ++i) {
-                predictor.predict({&trees_[t], 1}, point_at, i, i + 1,
-                                  [&](std::size_t, std::size_t, const auto &forecast) {
-                                      next = std::ranges::copy(forecast.first(entries), next).out;
-                                  });
-                trees_[t].learn([&](std::size_t) { return row(rows, y, weights, i); }, 1);
-            }
-        });
-        count_samples(X.n_rows, weights);
-        // In the trees' order: the same bits however many threads there were.
-        std::fill_n(out, size, 0.0);
-        for (std::size_t t = 0; t < trees_.size(); ++t)
-            for (std::size_t k = 0; k < size; ++k) out[k] += by_tree[t * size + k];
-        divide_by_trees({out, size});
+    // Of each tree, the largest depth of a leaf; -1 before the first.
+    std::vector<std::int64_t> depths() const {
+        const auto lock = reading();
+        std::vector<std::int64_t> depths;
+        for (const Tree<Labels> &tree : trees_) depths.push_back(depth_of(tree.arena()));
+        return depths;
     }
+
+    // A batch that is being learnt, in chunks of rows; between two chunks others may forecast. All
+    // memory is there from the start: if there is none, nothing has changed, and later nothing
+    // fails, unless others learn meanwhile. (In the unrestricted partition a row may fail, which
+    // changes nothing either.)
+    class Batch {
+      public:
+        // `weights` of all rows; without any, all are 1. With `entries`, rows are forecast before
+        // they are learnt, and the forecasts have so many numbers.
+        // A new prior, of which all trees share one, is there from the first of the rows on.
+        Batch(Forest &forest, std::size_t n_rows, std::span<const double> weights,
+              std::size_t entries = 0, const std::optional<ClassPrior> &prior = {})
+            : forest_(forest), entries_(entries), prior_(prior),
+              rows_(forest.layout(), std::min(n_rows, forest.rows_at_once())),
+              by_tree_(forest.n_trees() * rows_.capacity() * entries) {
+            const auto lock = forest.writing();
+            forest.prepare(n_rows, weights);
+            make_mixtures();
+        }
+
+        // The next rows. One of weight 0 is not learnt.
+        void learn(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
+                   std::size_t n_threads) {
+            const auto lock = begin(X);
+            const auto row_of = [&](std::size_t i) { return row(y, weights, i); };
+            if (X.n_rows == 1 || forest_.layout().has_box()) {
+                for (std::size_t i = 0; i < X.n_rows; ++i) forest_.learn_one(row_of(i));
+                return;
+            }
+            forest_.for_each_tree(X, n_threads,
+                                  [&](Tree<Labels> &tree) { tree.learn(row_of, X.n_rows); });
+            forest_.count_samples(X.n_rows, weights);
+        }
+
+        // Test-then-train: row i is forecast by the forest that has learnt the rows before it.
+        void predict_then_learn(const Matrix &X, std::span<const Label> y,
+                                std::span<const double> weights, double *out,
+                                std::size_t n_threads) {
+            const auto lock = begin(X);
+            if (forest_.layout().has_box()) {
+                for (std::size_t i = 0; i < X.n_rows; ++i) {
+                    for (std::size_t t = 0; t < forest_.n_trees(); ++t) predict(X, t, i);
+                    forest_.learn_one(row(y, weights, i));
+                }
+            } else {
+                forest_.for_each_tree(X, n_threads, [&](Tree<Labels> &tree) {
+                    const auto t = static_cast<std::size_t>(&tree - forest_.trees_.data());
+                    for (std::size_t i = 0; i < X.n_rows; ++i) {
+                        predict(X, t, i);
+                        tree.learn([&](std::size_t) { return row(y, weights, i); }, 1);
+                    }
+                });
+                forest_.count_samples(X.n_rows, weights);
+            }
+            // In the trees' order: the same bits however many threads there were.
+            const std::size_t size = X.n_rows * entries_;
+            std::fill_n(out, size, 0.0);
+            for (std::size_t t = 0; t < forest_.n_trees(); ++t)
+                for (std::size_t k = 0; k < size; ++k) out[k] += by_tree_[t * size + k];
+            forest_.divide_by_trees({out, size});
+        }
+
+      private:
+        std::unique_lock<std::shared_mutex> begin(const Matrix &X) {
+            rows_.set(X);
+            auto lock = forest_.writing();
+            forest_.prepare(X.n_rows, {});
+            make_mixtures();
+            if constexpr (HasPrior<Labels>)
+                if (prior_) forest_.trees_.front().labels().set_prior(*prior_);
+            prior_.reset();
+            if (rows_.have_gaps())
+                for (Tree<Labels> &tree : forest_.trees_) tree.expect_gaps();
+            return lock;
+        }
+
+        // For one walk in each tree.
+        void make_mixtures() {
+            if (entries_ == 0) return;
+            mixture_size_ = Predictor<Labels>::memory_size(forest_.tree(0).labels());
+            mixtures_.resize(forest_.n_trees() * mixture_size_);
+        }
+
+        Row<Label> row(std::span<const Label> y, std::span<const double> weights,
+                       std::size_t i) const {
+            return {rows_[i], y[i], weights.empty() ? 1.0 : weights[i]};
+        }
+
+        // The forecast of row i by tree t.
+        void predict(const Matrix &X, std::size_t t, std::size_t i) {
+            Predictor<Labels> predictor(
+                forest_.trees_[t].labels(),
+                std::span(mixtures_).subspan(t * mixture_size_, mixture_size_));
+            predictor.predict(
+                {&forest_.trees_[t], 1}, [&](std::size_t) { return rows_[i]; }, i, i + 1,
+                [&](std::size_t, std::size_t, const auto &forecast) {
+                    double *to = &by_tree_[(t * X.n_rows + i) * entries_];
+                    std::ranges::copy(forecast.first(entries_), to);
+                });
+        }
+
+        Forest &forest_;
+        std::size_t entries_, mixture_size_ = 0;
+        std::optional<ClassPrior> prior_;
+        PreparedRows rows_;
+        std::vector<double> by_tree_, mixtures_;
+    };
 
     void predict(const Matrix &X, double *out, std::size_t entries, std::size_t n_threads) const {
         std::fill_n(out, X.n_rows * entries, 0.0);
@@ -212,109 +252,6 @@ template <LabelModel Labels> class Forest {
     }
 
   private:
-    // Rows for learning. Adding 0 turns -0 into 0, so that equal rows have equal bits.
-    class PreparedRows {
-      public:
-        PreparedRows(const Matrix &X, const Layout &layout)
-            : size_(X.n_rows), row_size_(layout.n_codes() + layout.width()),
-              n_words_(layout.categories.n_words()), values_(size_ * row_size_),
-              sets_(size_ * n_words_) {
-            for (std::size_t i = 0; i < size_; ++i) {
-                std::transform(X[i], X[i] + X.n_features, &values_[i * row_size_],
-                               [](float x) { return x + 0.0F; });
-                for (std::size_t f = 0; f < layout.n_codes(); ++f)
-                    if (const float code = X[i][f]; !std::isnan(code))
-                        layout.categories.insert(f, code, &sets_[i * n_words_]);
-            }
-        }
-        static std::size_t row_bytes(const Layout &layout) {
-            return (layout.n_codes() + layout.width()) * sizeof(float) +
-                   layout.categories.n_words() * sizeof(Word);
-        }
-
-        std::size_t size() const { return size_; }
-        Point operator[](std::size_t i) const {
-            return {values_.data() + i * row_size_, sets_.data() + i * n_words_};
-        }
-
-        bool have_gaps() const {
-            return std::ranges::any_of(values_, [](float x) { return std::isnan(x); });
-        }
-
-      private:
-        std::size_t size_, row_size_, n_words_;
-        std::vector<float> values_;
-        std::vector<Word> sets_;
-    };
-
-    static Row<Label> row(const PreparedRows &rows, std::span<const Label> y,
-                          std::span<const double> weights, std::size_t i) {
-        return {rows[i], y[i], weights.empty() ? 1.0 : weights[i]};
-    }
-
-    // Walks that go down together: enough to hide a memory fetch behind the others' work.
-    static constexpr std::size_t kTogether = 16;
-
-    class Predictor {
-        using Walk = typename Tree<Labels>::Walk;
-
-      public:
-        explicit Predictor(const Labels &labels)
-            : size_(labels.mixture_size()), mixtures_(memory((kTogether + 1) * size_)) {}
-
-        // Calls use(t, i, forecast) for all trees and rows [first, last), tree after tree.
-        template <class PointAt, class Use>
-        void predict(std::span<const Tree<Labels>> trees, const PointAt &point_at,
-                     std::size_t first, std::size_t last, const Use &use) {
-            struct Pair {
-                std::size_t t, i;
-            };
-            const auto next = [=](Pair p) {
-                return p.i + 1 < last ? Pair{p.t, p.i + 1} : Pair{p.t + 1, first};
-            };
-            const std::size_t at_once = std::min(kTogether, trees.size() * (last - first));
-            for (Pair begin{0, first}, end = begin; begin.t < trees.size(); begin = end) {
-                std::size_t count = 0;
-                std::ranges::fill(mixtures_.first(at_once * size_), 0.0);
-                for (; end.t < trees.size() && count < kTogether; end = next(end), ++count)
-                    walks_[count] = trees[end.t].start(point_at(end.i), mixture(count),
-                                                       mixture(kTogether).data());
-                const std::span<Walk> walks = std::span(walks_).first(count);
-                if (trees.front().arena().layout().n_codes() == 0)
-                    go_down<Splits::kNumbers>(walks);
-                else
-                    go_down<Splits::kAny>(walks);
-                for (std::size_t k = 0; k < count; ++k, begin = next(begin))
-                    use(begin.t, begin.i, trees[begin.t].labels().finish(mixture(k)));
-            }
-        }
-
-      private:
-        // All walks to their ends. Where all go down one tree, the compiler keeps what it must know
-        // of that tree in registers.
-        template <Splits kSplits> [[gnu::flatten]] static void go_down(std::span<Walk> walks) {
-            const Tree<Labels> &tree = *walks.front().tree;
-            if (walks.back().tree == &tree)
-                in_turn(walks, [&](Walk &walk) { return tree.template go_down<kSplits>(walk); });
-            else
-                in_turn(walks,
-                        [](Walk &walk) { return walk.tree->template go_down<kSplits>(walk); });
-        }
-
-        // Kept for the next time: for one row, allocating takes longer than a tree.
-        static std::span<double> memory(std::size_t size) {
-            thread_local std::vector<double> kept;
-            if (kept.size() < size) kept.resize(size);
-            return std::span(kept).first(size);
-        }
-
-        std::span<double> mixture(std::size_t k) { return mixtures_.subspan(k * size_, size_); }
-
-        std::size_t size_;
-        std::span<double> mixtures_; // one for each walk, and scratch space
-        std::array<Walk, kTogether> walks_;
-    };
-
     // One row finds none of its nodes in the cache: it goes down the trees side by side. (In a
     // batch this would cost more than it gains, because each tree's nodes stay in the cache.)
     void learn_one(const Row<Label> &row) {
@@ -334,12 +271,30 @@ template <LabelModel Labels> class Forest {
                 return only_numbers ? l.tree->template go_down<Splits::kNumbers>(l.v, row.x.values)
                                     : l.tree->go_down(l.v, row.x.values);
             });
-            for (Learner &l : learners) {
-                l.tree->turn(row.x, row.y, row.weight);
-                while (l.tree->go_up(row.y, row.weight)) {
-                }
+        }
+        if (layout().has_box()) prepare_turns(row.x);
+        for (Tree<Labels> &tree : trees_) {
+            tree.turn(row.x, row.y, row.weight);
+            while (tree.go_up(row.y, row.weight)) {
             }
         }
+        ++n_samples_;
+    }
+
+    // In all trees or in none.
+    void prepare_turns(Point x) {
+        std::size_t t = 0;
+        try {
+            for (; t < trees_.size(); ++t) trees_[t].prepare_turn(x);
+        } catch (...) {
+            for (++t; t-- > 0;) trees_[t].take_back();
+            throw;
+        }
+    }
+
+    template <class Work> void for_each_tree(const Matrix &X, std::size_t n_threads, Work &&work) {
+        for_each_index(trees_.size(), worth_while(X, n_threads),
+                       [&](std::size_t t) { work(trees_[t]); });
     }
 
     // As many threads as have work for longer than it takes to start one.
@@ -371,7 +326,7 @@ template <LabelModel Labels> class Forest {
             const auto point_at = [&](std::size_t i) { return Point{X[i], nullptr}; };
             return forecast_points(X, point_at, n_threads, use);
         }
-        const PreparedRows rows(X, layout());
+        const PreparedRows rows(layout(), X);
         forecast_points(X, [&](std::size_t i) { return rows[i]; }, n_threads, use);
     }
 
@@ -379,7 +334,7 @@ template <LabelModel Labels> class Forest {
     void forecast_points(const Matrix &X, const PointAt &point_at, std::size_t n_threads,
                          const Use &use) const {
         const auto predict = [&](std::size_t first, std::size_t last) {
-            Predictor(trees_.front().labels()).predict(trees_, point_at, first, last, use);
+            Predictor<Labels>(trees_.front().labels()).predict(trees_, point_at, first, last, use);
         };
         for_each_block(X.n_rows, worth_while(X, n_threads), predict);
     }
@@ -388,19 +343,25 @@ template <LabelModel Labels> class Forest {
         for (double &sum : sums) sum /= static_cast<double>(trees_.size());
     }
 
+    // The right to change the forest, alone.
+    std::unique_lock<std::shared_mutex> writing() {
+        const std::lock_guard ahead(gate_);
+        learner_waits_ = true;
+        std::unique_lock lock(mutex_);
+        learner_waits_ = false;
+        return lock;
+    }
+
     // Whatever learning the rows may need, before anything changes.
-    void prepare(const PreparedRows &rows, std::span<const double> weights) {
+    void prepare(std::size_t n_rows, std::span<const double> weights) {
         const double weight = weights.empty()
-                                  ? static_cast<double>(rows.size())
+                                  ? static_cast<double>(n_rows)
                                   : std::accumulate(weights.begin(), weights.end(), 0.0);
         if (trees_.front().n_samples() + weight > Labels::kMost)
             throw std::length_error("the weights of all samples add up to too much");
-        constexpr std::size_t kMostRows = kLeafBit - 1; // ids are 31 bits wide
-        if (n_samples_ + rows.size() > kMostRows)
+        if (n_samples_ + n_rows > kMostRows)
             throw std::length_error("a forest learns at most 2**31 - 1 rows");
-        for (Tree<Labels> &tree : trees_) tree.make_room(rows.size());
-        if (rows.have_gaps())
-            for (Tree<Labels> &tree : trees_) tree.expect_gaps();
+        for (Tree<Labels> &tree : trees_) tree.make_room(n_rows);
     }
 
     void count_samples(std::size_t n_rows, std::span<const double> weights) {
@@ -411,6 +372,8 @@ template <LabelModel Labels> class Forest {
     std::vector<Tree<Labels>> trees_;
     std::size_t n_samples_;
     mutable std::shared_mutex mutex_; // many may predict, or one may learn
+    mutable std::mutex gate_;         // before it
+    std::atomic<bool> learner_waits_ = false;
 };
 
 } // namespace amforest

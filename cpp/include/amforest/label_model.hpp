@@ -28,8 +28,11 @@ template <class M>
 concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y, double weight,
                               std::span<double> mixture, double coefficient, std::size_t count) {
     m.make_room(count); // for as many more nodes
+    { cm.empty_bytes() } -> std::same_as<std::size_t>;
+    { cm.split_bytes() } -> std::same_as<std::size_t>; // of a leaf and an inner node at the most
     { cm.n_leaves() } -> std::same_as<std::size_t>;
     m.add_leaf();
+    m.add_inner();  // without labels
     m.add_inner(v); // a copy of v's statistics
     cm.prefetch(v);
     { cm.accepts(y) } -> std::same_as<bool>;
@@ -58,6 +61,9 @@ struct ClassPrior {
     double total_alpha;    // alpha K
 };
 
+template <class M>
+concept HasPrior = requires(M m, const ClassPrior &prior) { m.set_prior(prior); };
+
 // What one node may count, so that adding 1 never gets lost.
 template <class Count>
 inline constexpr double kMostSamples = std::is_integral_v<Count> ? 0x1.0p31 - 1 : 0x1.0p53;
@@ -76,7 +82,7 @@ template <class Count> class ClassCounts {
     ClassCounts(std::shared_ptr<ClassPrior> prior, std::size_t capacity)
         : prior_(std::move(prior)), capacity_(capacity), inner_(row_bytes()), mixed_(row_bytes()) {
         inner_.make_room(1);
-        std::fill_n(inner_.template at<Count>(inner_.add()), 1 + capacity_, Count{0}); // the stem's
+        inner_.add(); // the stem's, which nobody reads
     }
 
     std::size_t capacity() const { return capacity_; }
@@ -84,6 +90,8 @@ template <class Count> class ClassCounts {
     double alpha() const { return prior_->alpha; }
     void set_prior(const ClassPrior &prior) { *prior_ = prior; }
     std::size_t bytes() const { return inner_.bytes() + leaves_.bytes() + mixed_.bytes(); }
+    std::size_t empty_bytes() const { return row_bytes(); }
+    std::size_t split_bytes() const { return 2 * row_bytes() + sizeof(LeafCount); }
 
     void make_room(std::size_t count) {
         inner_.make_room(count);
@@ -95,6 +103,9 @@ template <class Count> class ClassCounts {
     void add_leaf() { leaves_.add(LeafCount{}); }
 
     void add_inner(NodeId like) { copy_counts(like, inner_.template at<Count>(inner_.add())); }
+    void add_inner() {
+        std::fill_n(inner_.template at<Count>(inner_.add()), 1 + capacity_, Count{0});
+    }
 
     void prefetch(NodeId v) const {
         __builtin_prefetch(is_leaf(v) ? leaves_.template at<char>(row_of(v))
@@ -173,6 +184,16 @@ template <class Count> class ClassCounts {
 
     void add_counts(NodeId v, double coefficient, std::span<double> to) const {
         for_each_count(v, to.size(), [&](std::size_t k, double n) { to[k] += coefficient * n; });
+    }
+
+    // Whether a leaf has labels of several classes; otherwise, the only one.
+    bool is_mixed(NodeId leaf) const { return leaves_[row_of(leaf)].mixed != kNone; }
+    Label only_class(NodeId leaf) const { return leaves_[row_of(leaf)].label; }
+
+    // The counts of all classes; not of a leaf that has one only.
+    void append_counts(NodeId v, std::vector<Count> &to) const {
+        const Count *row = dense(v);
+        to.insert(to.end(), row + 1, row + 1 + n_classes());
     }
 
     // Counts y several times at once.
@@ -263,6 +284,8 @@ class RunningMean {
     }
 
     std::size_t bytes() const { return inner_.bytes() + leaves_.bytes(); }
+    std::size_t empty_bytes() const { return sizeof(Mean); }
+    std::size_t split_bytes() const { return 2 * sizeof(Mean); }
 
     void make_room(std::size_t count) {
         inner_.make_room(count);
@@ -271,6 +294,7 @@ class RunningMean {
 
     std::size_t n_leaves() const { return leaves_.size(); }
     void add_leaf() { leaves_.add(Mean{}); }
+    void add_inner() { inner_.add(Mean{}); }
     void add_inner(NodeId like) { inner_.add(mean_of(like)); }
 
     void prefetch(NodeId v) const { __builtin_prefetch(&mean_of(v)); }

@@ -29,6 +29,11 @@ class Block {
 
     std::byte *data() const { return data_; }
 
+    friend void swap(Block &a, Block &b) noexcept {
+        std::swap(a.data_, b.data_);
+        std::swap(a.bytes_, b.bytes_);
+    }
+
     // Makes the block larger and keeps what is in it. If that fails, throws and changes nothing.
     void grow(std::size_t bytes) {
         bytes = std::max((bytes + kAlignment - 1) / kAlignment, std::size_t{1}) * kAlignment;
@@ -132,6 +137,42 @@ template <class T> class Pool : public Rows {
     const T &operator[](std::size_t row) const {
         return reinterpret_cast<const T *>(block_.data())[row];
     }
+};
+
+// What one row needs on its way through a tree. Room is made before, so that nothing can fail on
+// the way; in a large block, what is not used costs nothing.
+template <class T> class Stack {
+  public:
+    std::size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    void clear() { size_ = 0; }
+    void shrink(std::size_t size) { size_ = size; }
+
+    void make_room(std::size_t capacity) {
+        if (capacity <= capacity_) return;
+        capacity = std::max(capacity, capacity_ + capacity_ / 2);
+        block_.grow(capacity * sizeof(T));
+        capacity_ = capacity;
+    }
+
+    void push_back(const T &item) { data()[size_++] = item; }
+    void pop_back() { --size_; }
+    T &back() { return data()[size_ - 1]; }
+    const T &back() const { return data()[size_ - 1]; }
+    T &operator[](std::size_t i) { return data()[i]; }
+    const T &operator[](std::size_t i) const { return data()[i]; }
+
+    friend void swap(Stack &a, Stack &b) noexcept {
+        swap(a.block_, b.block_);
+        std::swap(a.size_, b.size_);
+        std::swap(a.capacity_, b.capacity_);
+    }
+
+  private:
+    T *data() const { return reinterpret_cast<T *>(block_.data()); }
+
+    Block block_;
+    std::size_t size_ = 0, capacity_ = 0;
 };
 
 } // namespace amforest

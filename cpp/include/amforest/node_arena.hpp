@@ -62,6 +62,11 @@ class NodeArena {
     const Layout &layout() const { return layout_; }
     std::size_t n_inner() const { return inner_.size() - 1; }
     std::size_t n_leaves() const { return points_.size(); }
+    // Before the first leaf; and of one more leaf and inner node at the most.
+    std::size_t empty_bytes() const { return sizeof(InnerNode); }
+    std::size_t split_bytes() const {
+        return sizeof(InnerNode) + sizeof(std::uint32_t) + 4 * corner_bytes() + 2 * set_bytes();
+    }
     std::size_t bytes() const {
         return inner_.bytes() + boxes_.bytes() + points_.bytes() + upper_of_.bytes() +
                uppers_.bytes();

@@ -13,7 +13,8 @@
 
 namespace amforest {
 
-// Calls work(i) for i in [0, count) from up to n_threads threads; rethrows the first exception.
+// Calls work(i) for i in [0, count) from up to n_threads threads, fewer if there is no room for so
+// many; rethrows the first exception.
 template <class Work> void for_each_index(std::size_t count, std::size_t n_threads, Work &&work) {
     if (count <= 1 || n_threads <= 1) {
         for (std::size_t i = 0; i < count; ++i) work(i);
@@ -32,9 +33,10 @@ template <class Work> void for_each_index(std::size_t count, std::size_t n_threa
     };
     {
         std::vector<std::jthread> helpers;
-        const std::size_t n_helpers = std::min(count, n_threads) - 1;
-        helpers.reserve(n_helpers);
-        while (helpers.size() < n_helpers) helpers.emplace_back(run);
+        try {
+            for (std::size_t n = std::min(count, n_threads); n > 1; --n) helpers.emplace_back(run);
+        } catch (const std::exception &) { // all work gets done also without them
+        }
         run();
     }
     if (error) std::rethrow_exception(error);

@@ -21,16 +21,26 @@ struct Step {
 class Partition {
   public:
     explicit Partition(const Layout &layout)
-        : arena_(layout), range_(layout), delta_(2 * layout.n_codes() + layout.n_numbers),
-          new_inner_(0) {}
+        : arena_(layout), range_(layout), delta_(2 * layout.n_codes() + layout.n_numbers) {
+        make_room(0);
+    }
 
     NodeArena &arena() { return arena_; }
     const NodeArena &arena() const { return arena_; }
 
+    // Room for what `count` splits can add at the most, and for the longest path there can be.
+    void make_room(std::size_t count) {
+        arena_.make_room(count);
+        const std::size_t longest = arena_.n_inner() + count + 1;
+        path_.make_room(longest);
+        extensions_.make_room(longest);
+    }
+
     // ExtendCell(root, x) in two parts. First x goes down by the thresholds, one node at a time:
     // start, then go_down until it returns false. The path leads from the stem to a leaf.
     NodeId start() {
-        path_.assign(1, Step{kStem, 0});
+        path_.clear();
+        path_.push_back({kStem, 0});
         return arena_.root();
     }
 
@@ -74,7 +84,7 @@ class Partition {
                 const double end = is_leaf(v) ? lifetime : arena_.inner(v).split_time;
                 const double time = birth_time + rng.exponential_below(end - birth_time, extension);
                 if (time < end) {
-                    path_.resize(i + 1);
+                    path_.shrink(i + 1);
                     return split(v, x, time, rng);
                 }
             }
@@ -82,17 +92,22 @@ class Partition {
         }
     }
 
-    // The same for the unrestricted partition. The leaf of x holds one other point at the most: its
-    // cell is split until x is alone. `make_room(count)` is called before so many nodes are added.
-    template <class MakeRoom> void extend_cell(Point x, Rng &rng, const MakeRoom &make_room) {
-        new_inner_ = 0;
+    // The same for the unrestricted partition, in two parts. The leaf of x holds one other point at
+    // the most: its cell is split until x is alone, but not more than `most` times. First the
+    // splits are drawn; there must be room for them before the cell is extended.
+    std::size_t draw_cuts(Point x, Rng &rng, std::size_t most) {
+        cuts_.clear();
+        if (arena_.root() == kNone || most == 0) return 0;
+        const NodeId leaf = child(path_.back());
+        if (arena_.is_empty(leaf) || arena_.is_at(leaf, x)) return 0;
+        draw_cuts(x.values, arena_.point(leaf), rng, most);
+        return cuts_.size();
+    }
+
+    void extend_cell(Point x) {
         if (arena_.root() == kNone) return hang(arena_.add_leaf(x));
         const NodeId leaf = child(path_.back());
         if (arena_.is_empty(leaf)) return arena_.settle(leaf, x);
-        if (arena_.is_at(leaf, x)) return;
-        draw_cuts(x.values, arena_.point(leaf), rng);
-        make_room(cuts_.size());
-        new_inner_ = cuts_.size();
         for (const CellCut &cut : cuts_) {
             const bool is_last = cut.x_side != cut.other_side;
             std::array<NodeId, 2> child{};
@@ -108,13 +123,13 @@ class Partition {
     }
 
     // How many inner nodes the last extension has added; they are the last ones.
-    std::size_t n_new_inner() const { return new_inner_; }
+    std::size_t n_new_inner() const { return cuts_.size(); }
 
     // Whether values may be missing in what was learnt.
     bool has_gaps() const { return has_gaps_; }
     void expect_gaps() { has_gaps_ = true; }
 
-    std::vector<Step> &path() { return path_; }
+    Stack<Step> &path() { return path_; }
 
   private:
     NodeId child(const Step &step) const { return arena_.inner(step.inner).child[step.side]; }
@@ -192,7 +207,7 @@ class Partition {
     }
 
     // Splits of the cell at the end of the path, until one separates x from the other point.
-    void draw_cuts(const float *x, const float *other, Rng &rng) {
+    void draw_cuts(const float *x, const float *other, Rng &rng, std::size_t most) {
         Cell cell(arena_.layout());
         for (std::size_t i = 1; i < path_.size(); ++i) {
             const InnerNode &node = arena_.inner(path_[i].inner);
@@ -203,20 +218,19 @@ class Partition {
         do {
             cuts_.push_back(cell.split(time, x, other, rng));
             time = cuts_.back().time;
-        } while (cuts_.back().x_side == cuts_.back().other_side);
+        } while (cuts_.back().x_side == cuts_.back().other_side && cuts_.size() < most);
     }
 
     // Puts v at the end of the path.
     void hang(NodeId v) { arena_.inner(path_.back().inner).child[path_.back().side] = v; }
 
     NodeArena arena_;
-    std::vector<Step> path_;
-    std::vector<float> extensions_;
+    Stack<Step> path_;
+    Stack<float> extensions_;
     bool has_gaps_ = false;
     Range range_; // of the node that is being split
     std::vector<float> delta_;
     std::vector<CellCut> cuts_;
-    std::size_t new_inner_;
 };
 
 } // namespace amforest

@@ -19,6 +19,8 @@
 
 namespace amforest {
 
+inline constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+
 struct Options {
     double step = 1;              // eta
     bool use_aggregation = true;  // mix all prunings; otherwise forecast with the leaf alone
@@ -28,6 +30,8 @@ struct Options {
     SplitPrior split_prior = {};  // of the prunings
     double discount = 0;          // gamma of the original Mondrian forest; 0: mix prunings instead
     double lifetime = std::numeric_limits<double>::infinity(); // no split is later
+    // Of the forest. Each tree has an equal part, so that it does not matter which learns first.
+    std::size_t max_nodes = kUnlimited, max_bytes = kUnlimited;
 
     // Whether forecasting x looks at ranges, all the way down.
     bool looks_at_ranges() const { return predict_extends || discount > 0; }
@@ -49,9 +53,12 @@ template <LabelModel Labels> class alignas(128) Tree {
   public:
     using Label = typename Labels::Label;
 
-    Tree(const Layout &layout, const Options &options, Labels labels, const Rng::State &seed)
+    Tree(const Layout &layout, const Options &options, Labels labels, const Rng::State &seed,
+         std::size_t n_trees)
         : options_(options), looks_at_ranges_(options.looks_at_ranges()), partition_(layout),
-          labels_(std::move(labels)), rng_(seed) {}
+          labels_(std::move(labels)), rng_(seed), max_leaves_(max_leaves(n_trees)) {
+        make_room(1);
+    }
 
     Labels &labels() { return labels_; }
     const Labels &labels() const { return labels_; }
@@ -66,10 +73,25 @@ template <LabelModel Labels> class alignas(128) Tree {
     }
     std::size_t bytes() const { return arena().bytes() + labels_.bytes(); }
 
-    // Room for `count` samples: learning them cannot fail any more.
+    // Room for `count` splits: learning as many samples cannot fail any more.
     void make_room(std::size_t count) {
-        partition_.arena().make_room(count);
+        partition_.make_room(count);
         labels_.make_room(count);
+        way_up_.make_room(arena().n_inner() + count + 1);
+    }
+
+    std::size_t max_leaves() const { return max_leaves_; }
+    bool is_full() const { return arena().n_leaves() >= max_leaves_; }
+
+    // How many leaves fit into the tree's part of the limits, whatever they will hold. One more
+    // leaf is one more inner node.
+    std::size_t max_leaves(std::size_t n_trees) const {
+        const std::size_t nodes = options_.max_nodes / n_trees,
+                          bytes = options_.max_bytes / n_trees;
+        const std::size_t by_nodes = nodes == 0 ? 0 : (nodes - 1) / 2 + 1;
+        const std::size_t empty = arena().empty_bytes() + labels_.empty_bytes();
+        const std::size_t each = arena().split_bytes() + labels_.split_bytes();
+        return std::min(by_nodes, bytes < empty ? 0 : (bytes - empty) / each);
     }
 
     // After the weights have been set from outside.
@@ -99,9 +121,9 @@ template <LabelModel Labels> class alignas(128) Tree {
             return turn_in_box(x, y, weight);
         partition_.extend(x, rng_, options_.lifetime, [&](NodeId v) {
             // What was split has labels of two kinds already.
-            return is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y);
+            return is_full() || (is_leaf(v) && !options_.split_pure && labels_.is_pure(v, y));
         });
-        std::swap(way_up_, partition_.path());
+        swap(way_up_, partition_.path());
         const Step &above = way_up_.back();
         const NodeId leaf = arena().inner(above.inner).child[above.side];
         const bool is_new = row_of(leaf) == labels_.n_leaves();
@@ -109,6 +131,15 @@ template <LabelModel Labels> class alignas(128) Tree {
         learn_in_leaf(leaf, y, weight);
         if (is_new && above.inner != kStem) begin_node(y, weight);
     }
+
+    // Before the turn in the unrestricted partition: draws how the cell of x will be split, and
+    // makes room for that. If it fails, or one that comes after it, `take_back` undoes it.
+    void prepare_turn(Point x) {
+        before_ = rng_.state();
+        const std::size_t more = max_leaves_ - std::min(max_leaves_, arena().n_leaves());
+        make_room(partition_.draw_cuts(x, rng_, more) + 1);
+    }
+    void take_back() { rng_ = Rng(before_); }
 
     // w_v, w-bar_v; then the label is counted.
     bool go_up(Label y, double weight) {
@@ -256,10 +287,10 @@ template <LabelModel Labels> class alignas(128) Tree {
     // `turn` in the unrestricted partition: all new inner nodes have what the leaf they split had.
     // Its weight is w-bar of them all, so that they learn like others.
     void turn_in_box(Point x, Label y, double weight) {
-        const std::vector<Step> &path = partition_.path();
+        const Stack<Step> &path = partition_.path();
         const NodeId split =
             empty() ? kNone : arena().inner(path.back().inner).child[path.back().side];
-        partition_.extend_cell(x, rng_, [&](std::size_t count) { make_room(count); });
+        partition_.extend_cell(x);
         const std::size_t first = path.size() - partition_.n_new_inner();
         for (std::size_t i = first; i < path.size(); ++i) {
             labels_.add_inner(split);
@@ -267,7 +298,7 @@ template <LabelModel Labels> class alignas(128) Tree {
             arena().inner(path[i].inner).odds = odds_above_leaf(options_.split_prior.at(i - 1));
         }
         while (labels_.n_leaves() < arena().n_leaves()) labels_.add_leaf();
-        std::swap(way_up_, partition_.path());
+        swap(way_up_, partition_.path());
         const Step &above = way_up_.back();
         learn_in_leaf(arena().inner(above.inner).child[above.side], y, weight);
     }
@@ -362,7 +393,7 @@ template <LabelModel Labels> class alignas(128) Tree {
             v = node.child[side];
         }
         double fresh = 0;
-        if (!arena().is_empty(v) && !arena().is_at(v, x))
+        if (!arena().is_empty(v) && !arena().is_at(v, x) && !is_full())
             fresh = options_.use_aggregation
                         ? cell.mean_power(options_.split_prior.alpha, x.values, arena().point(v))
                         : 1;
@@ -373,7 +404,7 @@ template <LabelModel Labels> class alignas(128) Tree {
     // p_v = 1 - exp(-Delta_v t_v), t_v being the time from v's birth to its children's.
     double branch_probability(NodeId v, Point x, double birth_time) const {
         const double extension = static_cast<double>(arena().extension(v, x));
-        if (extension == 0 || (!options_.split_pure && labels_.is_pure(v))) return 0;
+        if (extension == 0 || is_full() || (!options_.split_pure && labels_.is_pure(v))) return 0;
         if (is_leaf(v)) return 1;
         return -std::expm1(-extension * (arena().inner(v).split_time - birth_time));
     }
@@ -390,8 +421,10 @@ template <LabelModel Labels> class alignas(128) Tree {
     Partition partition_;
     Labels labels_;
     Rng rng_;
-    std::vector<Step> way_up_; // what is left of the last row's path
-    Scaled gain_;              // of the node below it
+    Rng::State before_{}; // the row that is about to be learnt, in the unrestricted partition
+    std::size_t max_leaves_;
+    Stack<Step> way_up_; // what is left of the last row's path
+    Scaled gain_;        // of the node below it
 };
 
 } // namespace amforest

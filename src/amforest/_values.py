@@ -1,0 +1,170 @@
+"""Plain Python values as JSON and back: labels, categories, names and parameters in a model file.
+
+JSON has no bytes, tuples, dates, arrays or infinities: these become an object with one key, their
+kind. What is read is built from these kinds only; nothing is imported and no code is run.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Hashable, Iterable
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+
+Json = Any  # None, bool, int, float, str, and lists and dicts of such
+
+_MT19937_WORDS = 624
+
+
+def to_json(value: Any, name: str) -> Json:
+    """Convert a value; TypeError if it is of a kind that a model file does not know.
+
+    Parameters
+    ----------
+    value : object
+        The value. A number of numpy becomes Python's.
+    name : str
+        What it is called in an error.
+    """
+    if isinstance(value, np.generic) and not isinstance(value, (str, bytes)):
+        value = value.item()
+    if value is np.random:  # which stands for the generator that all of numpy shares
+        value = None
+    if value is None or type(value) in (bool, int):
+        return value
+    if (tagged := _TAGGED.get(type(value))) is not None:
+        return {type(value).__name__: tagged(value, name)}
+    for kind, convert in _WRITERS:
+        if isinstance(value, kind):
+            return convert(value, name)
+    if hasattr(value, "__array__"):
+        return to_json(np.asarray(value), name)
+    raise _unknown(value, name)
+
+
+def _items(values: Iterable[Any], name: str) -> list[Json]:
+    return [to_json(item, name) for item in values]
+
+
+def _array_to_json(array: np.ndarray[Any, Any], name: str) -> Json:
+    kind = array.dtype.kind
+    if kind not in "biufUO":
+        raise _unknown(array, name)
+    return {"array": [kind if kind in "UO" else array.dtype.str, _items(array.tolist(), name)]}
+
+
+def _unknown(value: Any, name: str) -> TypeError:
+    return TypeError(
+        f"{name} holds {value!r} of type {type(value).__name__}, which a model file cannot hold: "
+        "it has text, numbers, bools, bytes, dates, and tuples, lists, sets and arrays of such"
+    )
+
+
+def from_json(value: Json) -> Any:
+    """Undo `to_json`; ValueError or TypeError if it is nothing that `to_json` gives."""
+    if isinstance(value, list):
+        return [from_json(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) != 1:
+        raise ValueError("an object must have one key, its kind")
+    ((kind, content),) = value.items()
+    if kind not in _READERS:
+        raise ValueError(f"{kind!r} is no kind of value")
+    return _READERS[kind](content)
+
+
+def hashables(values: Json) -> list[Hashable]:
+    """Read a list of values, all of which must be different and hashable."""
+    items = [from_json(item) for item in as_kind(values, list)]
+    if len(set(items)) < len(items):
+        raise ValueError("values must be different from one another")
+    return items
+
+
+def as_kind(value: Any, *kinds: type) -> Any:
+    """Return the value if it is just of one of the types (a bool is no int); else TypeError."""
+    if type(value) not in kinds:
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{type(value).__name__} in the place of {names}")
+    return value
+
+
+def _float(content: Json) -> float:
+    return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[as_kind(content, str)]
+
+
+def _list(content: Json) -> list[Any]:
+    return [from_json(item) for item in as_kind(content, list)]
+
+
+def _array(content: Json) -> np.ndarray[Any, Any]:
+    dtype, values = as_kind(content, list)
+    if as_kind(dtype, str) not in _DTYPES:
+        raise ValueError(f"{dtype!r} is no type of arrays")
+    items = from_json(as_kind(values, list))
+    return text_array(items) if dtype == "U" else np.array(items, dtype=dtype)
+
+
+def text_array(texts: list[str]) -> np.ndarray[Any, Any]:
+    """Return texts as an array; of objects where one is so long that it would widen all others."""
+    lengths = [len(as_kind(text, str)) for text in texts]
+    is_wide = len(texts) * max(lengths, default=0) > 16 * sum(lengths) + 100_000
+    return np.array(texts, dtype=object if is_wide else None if texts else "U1")
+
+
+def _generator_to_json(generator: RandomState) -> Json:
+    state: Any = generator.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
+        raise TypeError("random_state must be a RandomState of the generator MT19937")
+    key, pos = state["state"]["key"], state["state"]["pos"]
+    return [key.tolist(), int(pos), int(state["has_gauss"]), to_json(state["gauss"], "gauss")]
+
+
+def _generator(content: Json) -> RandomState:
+    words, pos, has_gauss, gauss = as_kind(content, list)
+    key = np.array([as_kind(word, int) for word in as_kind(words, list)], dtype=np.uint32)
+    # numpy does not check the position, from which it then reads.
+    if len(key) != _MT19937_WORDS or not 0 <= as_kind(pos, int) <= _MT19937_WORDS:
+        raise ValueError("a RandomState has 624 words and a position among them")
+    generator = RandomState()
+    generator.set_state(("MT19937", key, pos, as_kind(has_gauss, int), as_kind(gauss, float)))
+    return generator
+
+
+# Subclasses may have more than their value; of text and numbers, people expect the value.
+_Writer = Callable[[Any, str], Json]
+_WRITERS: tuple[tuple[type, _Writer], ...] = (
+    (str, lambda value, _: str(value)),
+    (float, lambda x, _: float(x) if math.isfinite(x) else {"float": repr(float(x))}),
+    (bytes, lambda value, _: {"bytes": base64.b64encode(value).decode("ascii")}),
+    (list, _items),
+    (RandomState, lambda value, _: {"RandomState": _generator_to_json(value)}),
+    (np.ndarray, _array_to_json),
+)
+_TAGGED: dict[type, _Writer] = {
+    datetime: lambda value, _: value.isoformat(),
+    date: lambda value, _: value.isoformat(),
+    tuple: _items,
+    # A set has no order.
+    set: lambda values, name: sorted(_items(values, name), key=repr),
+    frozenset: lambda values, name: sorted(_items(values, name), key=repr),
+}
+_DTYPES = frozenset(
+    {"U", "O", "|b1", "|i1", "|u1"} | {f"<{kind}{size}" for kind in "iuf" for size in (2, 4, 8)}
+)
+_READERS: dict[str, Any] = {
+    "float": _float,
+    "bytes": lambda content: base64.b64decode(as_kind(content, str), validate=True),
+    "date": lambda content: date.fromisoformat(as_kind(content, str)),
+    "datetime": lambda content: datetime.fromisoformat(as_kind(content, str)),
+    "tuple": lambda content: tuple(_list(content)),
+    "set": lambda content: set(_list(content)),
+    "frozenset": lambda content: frozenset(_list(content)),
+    "RandomState": _generator,
+    "array": _array,
+}

@@ -1,0 +1,147 @@
+"""Many may forecast while one learns; learners wait for each other; processes."""
+
+import multiprocessing
+import os
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from amforest import AMFClassifier, AMFRegressor
+from amforest.river import AMFClassifier as RiverClassifier
+from helpers import tables
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(3000, 4)).astype(np.float32)
+Y = (X[:, 0] > 0.5).astype(int)
+PROBE = X[:1] + np.float32(0.01)
+
+
+def while_it_learns(learn, ask, n_threads=4):
+    """Whatever `ask` gives in several threads, as long as `learn` runs in another."""
+    done, errors = threading.Event(), []
+
+    def keep_asking():
+        answers = []
+        while not done.is_set():
+            answers.append(ask())
+        return answers
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        futures = [pool.submit(keep_asking) for _ in range(n_threads)]
+        try:
+            learn()
+        finally:
+            done.set()
+        answers = [answer for future in futures for answer in future.result()]
+    assert not errors
+    return answers
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+@pytest.mark.parametrize("way", ["rows", "batches"])
+def test_each_forecast_is_that_of_a_moment_between_two_rows(cls, way):
+    model, twin = (cls(5, random_state=0).partial_fit(X[:5], Y[:5]) for _ in range(2))
+    ask = "predict_proba" if cls is AMFClassifier else "predict"
+    moments = {getattr(twin, ask)(PROBE).tobytes()}
+    for x, y in zip(X[5:], Y[5:], strict=True):
+        twin.learn_one(x, y)
+        moments.add(getattr(twin, ask)(PROBE).tobytes())
+
+    def learn():
+        size = 1 if way == "rows" else 100
+        for first in range(5, len(X), size):
+            part = slice(first, first + size)
+            if size == 1:
+                model.learn_one(X[first], Y[first])
+            else:
+                model.partial_fit(X[part], Y[part])
+
+    answers = while_it_learns(learn, lambda: getattr(model, ask)(PROBE).tobytes())
+    assert len(answers) > 10
+    assert set(answers) <= moments
+    assert tables(model) == tables(twin)
+
+
+def test_new_classes_and_categories_do_not_disturb_those_who_forecast():
+    words = np.array([f"w{i // 20}" for i in range(len(X))])
+    frame = pd.DataFrame({"size": X[:, 0], "word": words})
+    model = AMFClassifier(3, categorical_features=["word"], random_state=0)
+    model.partial_fit(frame[:10], words[:10])
+
+    def learn():
+        for first in range(10, 1500, 10):
+            model.partial_fit(frame[first : first + 10], words[first : first + 10])
+
+    answers = while_it_learns(learn, lambda: model.predict_proba(frame[:3]))
+    assert all(np.allclose(answer.sum(axis=1), 1) for answer in answers)
+    assert len(model.classes_) == 75
+
+
+def test_new_features_do_not_disturb_those_who_forecast_in_river():
+    model = RiverClassifier(3, seed=0)
+    model.learn_one({"f0": 1.0}, True)
+
+    def learn():
+        for i in range(300):
+            features = {f"f{j}": float(X[i, j % 4]) for j in range(i // 6 + 1)}
+            model.learn_one(features | {f"word{i // 50}": f"w{i}"}, bool(Y[i]))
+
+    answers = while_it_learns(learn, lambda: model.predict_proba_one({"f0": 0.5, "word0": "w3"}))
+    assert all(sum(answer.values()) == pytest.approx(1) for answer in answers)
+
+
+def test_learners_wait_for_each_other():
+    model = AMFClassifier(5, random_state=0, classes=[0, 1])
+    parts = [slice(first, first + 50) for first in range(0, len(X), 50)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda part: model.partial_fit(X[part], Y[part]), parts))
+    assert model.n_samples_seen_ == len(X)
+    assert model.tree_table(0)["counts"][0].tolist() == np.bincount(Y).tolist()
+
+
+def test_learners_that_bring_classes_wait_for_each_other():
+    model = AMFClassifier(2, random_state=0).partial_fit(X[:1], ["c0"])
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: model.learn_one(X[i], f"c{i}"), range(1, 300)))
+    assert sorted(model.classes_) == sorted(f"c{i}" for i in range(300))
+    assert (model.tree_table(0)["counts"][0] == 1).all()
+
+
+def test_a_model_is_saved_while_it_learns():
+    model = AMFClassifier(3, random_state=0, classes=[0, 1]).partial_fit(X[:1], Y[:1])
+    data = while_it_learns(lambda: model.partial_fit(X[1:], Y[1:]), model.to_bytes, 2)
+    pickles = while_it_learns(lambda: model.partial_fit(X, Y), lambda: pickle.dumps(model), 2)
+    for saved in (*(pickle.loads(p) for p in pickles), model):
+        assert saved.stats()["samples"] >= 1
+    assert data
+
+
+def child(model, queue):
+    queue.put(model.partial_fit(X[1500:], Y[1500:]).to_bytes())
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # pytest's own threads
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_child_process_goes_on_with_its_own_copy(method):
+    model = AMFClassifier(3, random_state=0, n_jobs=2).fit(X[:1500], Y[:1500])
+    before = model.to_bytes()
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    process = context.Process(target=child, args=(model, queue))
+    process.start()
+    learnt = queue.get(timeout=60)
+    process.join()
+    assert model.to_bytes() == before
+    assert learnt == model.partial_fit(X[1500:], Y[1500:]).to_bytes()
+
+
+def test_a_fork_between_two_rows_leaves_both_usable():
+    model = AMFRegressor(3, random_state=0).fit(X[:100], Y[:100])
+    if (pid := os.fork()) == 0:
+        os._exit(0 if model.learn_one(X[0], 1.0).n_samples_seen_ == 101 else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert model.learn_one(X[0], 1.0).n_samples_seen_ == 101
