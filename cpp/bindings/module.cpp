@@ -341,8 +341,7 @@ template <class Labels> struct Bindings {
         check_label(forest, y);
         check_weight(weight);
         const nb::gil_scoped_release release;
-        Batch(forest, 1, {&weight, 1})
-            .learn({values.data(), 1, values.size()}, {&y, 1}, {&weight, 1}, 1);
+        forest.learn({values.data(), 1, values.size()}, y, weight);
     }
 
     static Output<double> predict_then_learn(Forest &forest, const Features &X, const LabelArray &y,

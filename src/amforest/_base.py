@@ -147,6 +147,10 @@ class Forest(FeatureForest):
         """
         with self._lock:
             try:
+                if "_core" in self.__dict__ and sample_weight == 1:  # most rows
+                    label = self._encode_one(y)
+                    if label is not None and self._learn_row(x, label, 1.0):
+                        return self
                 self._learn_one(x, y, sample_weight)
             except Exception:
                 self._rejected += 1
@@ -155,7 +159,7 @@ class Forest(FeatureForest):
 
     def _learn_one(self, x: Sequence[float] | NDArray[Any], y: Any, weight: float) -> None:
         if self._has_learnt():
-            if weight == 1 or self._can_count(weight):
+            if self._can_count(weight):
                 label = self._encode_one(y)
                 if label is not None and self._learn_row(x, label, weight):
                     return

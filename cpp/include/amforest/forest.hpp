@@ -164,8 +164,7 @@ template <LabelModel Labels> class Forest {
             if constexpr (HasPrior<Labels>)
                 if (prior_) forest_.trees_.front().labels().set_prior(*prior_);
             prior_.reset();
-            if (rows_.have_gaps())
-                for (Tree<Labels> &tree : forest_.trees_) tree.expect_gaps();
+            if (rows_.have_gaps()) forest_.expect_gaps();
             return lock;
         }
 
@@ -200,6 +199,15 @@ template <LabelModel Labels> class Forest {
         PreparedRows rows_;
         std::vector<double> by_tree_, mixtures_;
     };
+
+    // One row: the quick way of a batch.
+    void learn(const Matrix &x, Label y, double weight) {
+        const PreparedRows rows(layout(), x);
+        const auto lock = writing();
+        prepare(1, {&weight, 1});
+        if (rows.have_gaps()) expect_gaps();
+        learn_one({rows[0], y, weight});
+    }
 
     void predict(const Matrix &X, double *out, std::size_t entries, std::size_t n_threads) const {
         std::fill_n(out, X.n_rows * entries, 0.0);
@@ -279,6 +287,10 @@ template <LabelModel Labels> class Forest {
             }
         }
         ++n_samples_;
+    }
+
+    void expect_gaps() {
+        for (Tree<Labels> &tree : trees_) tree.expect_gaps();
     }
 
     // In all trees or in none.
