@@ -10,6 +10,7 @@ import base64
 import math
 from collections.abc import Callable, Hashable, Iterable
 from datetime import date, datetime
+from reprlib import repr as short
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,17 @@ def as_kind(value: Any, *kinds: type) -> Any:
         names = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(f"{type(value).__name__} in the place of {names}")
     return value
+
+
+def has_keys(part: Any, keys: tuple[str, ...]) -> None:
+    """Raise unless it is a dict with these keys, in this order."""
+    if list(as_kind(part, dict)) != list(keys):
+        raise ValueError(f"the keys are {short(list(part))}, not {list(keys)}")
+
+
+def entry(part: dict[str, Any], key: str, *kinds: type) -> Any:
+    """Return an entry of a dict, which must be just of one of the types."""
+    return as_kind(part[key], *kinds)
 
 
 def _float(content: Json) -> float:
