@@ -165,6 +165,17 @@ def test_parameters_that_are_wrong_are_not_saved():
         model.to_bytes()
 
 
+def test_what_else_belongs_to_a_model_is_kept(tmp_path):
+    model, extra = MODELS["regression"](), {"scale": [0.5, 1e-300], "name": "ü", "none": None}
+    amforest.save(model, tmp_path / "model", extra=extra)
+    data = (tmp_path / "model").read_bytes()
+    assert persistence.extra_of(data) == extra
+    assert from_bytes(data).to_bytes() == model.to_bytes()
+    assert persistence.extra_of(model.to_bytes()) is None
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        persistence.to_bytes(model, extra=object())
+
+
 def test_another_digest_is_refused(tmp_path):
     amforest.save(MODELS["regression"](), tmp_path / "model")
     with pytest.raises(ModelFormatError, match=r"digest .* not 1234"):

@@ -24,7 +24,7 @@ _MODULES = {
     "river.AMFRegressor": "amforest.river",
 }
 # The keys of a document and of its parts.
-_MODEL = ("format", "library", "model", "params", "columns", "forest")
+_MODEL = ("format", "library", "model", "params", "columns", "forest", "extra")
 _FOREST = ("params", "fitted", "core")
 _FITTED = ("n_features", "names", "categorical", "categories", "classes", "progress")
 _CLASSES = ("dtype", "labels")
@@ -53,7 +53,7 @@ def taken_apart(model: Any) -> tuple[Document, Arrays]:
     else:
         forest, arrays = _forest_taken_apart(model)
         document |= {"params": None, "columns": None}
-    return document | {"forest": forest}, arrays
+    return document | {"forest": forest, "extra": None}, arrays
 
 
 def put_together(document: Document, arrays: Arrays) -> Any:

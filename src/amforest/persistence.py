@@ -27,7 +27,9 @@ from amforest._document import (
 )
 from amforest._values import as_kind, entry, has_keys
 
-__all__ = ["ModelFormatError", "from_bytes", "load", "save", "to_bytes"]
+__all__ = [
+    *("ModelFormatError", "NewerFormatError", "extra_of", "from_bytes", "load", "save", "to_bytes")
+]
 
 _DOCUMENT, _DIGEST = "amforest", "sha256"
 _BLANK = "0" * 64  # in the place of the digest, while it is computed
@@ -41,7 +43,7 @@ class NewerFormatError(ModelFormatError):
     """What was read may be a model of a version yet to come."""
 
 
-def save(model: Any, path: str | PathLike[str]) -> str:
+def save(model: Any, path: str | PathLike[str], *, extra: Any = None) -> str:
     """Write a model to a file; whatever happens, the file is the old one or the new one.
 
     Parameters
@@ -50,6 +52,8 @@ def save(model: Any, path: str | PathLike[str]) -> str:
         The model, fitted or not.
     path : str or path-like
         The file. Only its owner may read it.
+    extra : object, default=None
+        Whatever else belongs to the model, in values of JSON: `extra_of` gives it back.
 
     Returns
     -------
@@ -65,7 +69,7 @@ def save(model: Any, path: str | PathLike[str]) -> str:
     >>> amforest.load(folder / "model.amf", sha256=digest).predict([[0.1]])
     array(['no'], dtype='<U3')
     """
-    return _files.write_atomically(path, _pieces(*taken_apart(model)))
+    return _files.write_atomically(path, _sealed(model, extra))
 
 
 def load(path: str | PathLike[str], *, sha256: str | None = None) -> Any:
@@ -95,9 +99,9 @@ def load(path: str | PathLike[str], *, sha256: str | None = None) -> Any:
     return from_bytes(data)
 
 
-def to_bytes(model: Any) -> bytes:
+def to_bytes(model: Any, *, extra: Any = None) -> bytes:
     """Return a model as bytes: those that `save` writes. The same model gives the same bytes."""
-    return b"".join(_pieces(*taken_apart(model)))
+    return b"".join(_sealed(model, extra))
 
 
 def from_bytes(data: bytes) -> Any:
@@ -115,6 +119,13 @@ def from_bytes(data: bytes) -> Any:
         if version != FORMAT:
             raise ValueError(f"there is no format {version}")
         return put_together(document, arrays)
+
+
+def extra_of(data: bytes) -> Any:
+    """Return what was given to `to_bytes` as `extra`."""
+    document, _ = _opened(data)
+    with _reading():
+        return document["extra"]
 
 
 def core_to_bytes(core: Any) -> bytes:
@@ -142,6 +153,11 @@ def _pieces(document: Document, arrays: Arrays) -> list[bytes | memoryview]:
         digest.update(piece)
     sealed = {_DOCUMENT: text, _DIGEST: digest.hexdigest()}
     return [_safetensors.header(arrays, sealed), *blank[1:]]
+
+
+def _sealed(model: Any, extra: Any) -> list[bytes | memoryview]:
+    document, arrays = taken_apart(model)
+    return _pieces(document | {"extra": extra}, arrays)
 
 
 def _opened(data: bytes) -> tuple[Document, Arrays]:
