@@ -771,3 +771,14 @@ def test_a_run_killed_at_any_moments_goes_on_as_if_it_never_was(folder):
     assert checkpoint.model.to_bytes() == whole.to_bytes()
     assert names(folder)[-1] == name(n_before + 50)
     assert not [file for file in names(folder) if file.startswith(".")]
+
+
+def test_what_else_belongs_to_a_run_is_kept_with_it(folder):
+    with Checkpoint(classifier(), folder, every=50) as checkpoint:
+        assert checkpoint.extra is None
+        for n, (x, y) in enumerate(islice(as_arrays(Y), 120)):
+            checkpoint.model.learn_one(x, y)
+            checkpoint.extra = {"offset": 10 * n}
+            checkpoint.step()
+    with Checkpoint(classifier(), folder) as checkpoint:
+        assert checkpoint.extra == {"offset": 1190}

@@ -8,14 +8,13 @@ import operator
 import os
 import re
 import signal
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from numbers import Integral
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -29,6 +28,7 @@ from sklearn.utils.validation import _num_samples
 from amforest import _document, _files, persistence
 from amforest._base import check_weights, tree_seeds
 from amforest._features import Floats
+from amforest._signals import Signals
 from amforest._values import to_json
 from amforest.persistence import ModelFormatError, NewerFormatError
 
@@ -66,6 +66,8 @@ class Checkpoint(Generic[Model]):
         The model that learns: from within the block, the newest that could be loaded.
     resumed_from : Path or None
         The file which that was.
+    extra : object
+        Whatever else is to be saved with the model, in values of JSON; after resuming, what was.
 
     Notes
     -----
@@ -113,10 +115,11 @@ class Checkpoint(Generic[Model]):
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, "folder is a file", str(folder))
         self.resumed_from: Path | None = None
+        self.extra: Any = None
         self._skipped = -self.n_samples  # rows of the stream that were not learnt; see `position`
         self._saved = self.n_samples, 0  # with position; what was given needs no saving either
         self._next = math.inf  # n_samples from which on a file is due
-        self._signals: _Signals | None = None  # within the block
+        self._signals: Signals | None = None  # within the block
 
     @property
     def n_samples(self) -> int:
@@ -145,7 +148,7 @@ class Checkpoint(Generic[Model]):
             text = f"{path} is damaged and now called {_aside(path).name}: {reason}"
             warnings.warn(text, stacklevel=2)
         self._plan()
-        self._signals = _Signals()
+        self._signals = Signals()
         return self
 
     def __exit__(
@@ -200,7 +203,7 @@ class Checkpoint(Generic[Model]):
             self._plan()  # also if this fails: the next row need not try again
             differs = f"-{position:012}" if position != n_samples else ""
             path = self.folder / f"checkpoint-{n_samples:012}{differs}.amf"
-            persistence.save(self.model, path)
+            persistence.save(self.model, path, extra=self.extra)
         self._saved = now
         self._remove_old()
         return path
@@ -263,7 +266,7 @@ class Checkpoint(Generic[Model]):
         for start in range(end, n_rows, size):
             yield slice(start, start + size)
 
-    def _inside(self) -> _Signals:
+    def _inside(self) -> Signals:
         if self._signals is None:
             raise RuntimeError("a Checkpoint works within its block: with Checkpoint(…) as …")
         return self._signals
@@ -294,13 +297,13 @@ class Checkpoint(Generic[Model]):
         self.resumed_from = None
         for file in reversed(_files_in(self.folder)):
             try:
-                model = _load(file)
+                model, extra = _load(file)
             except ModelFormatError as error:
                 damaged[file.path] = error
                 continue
             _check_same(self.model, model, file.path)
             _set_n_jobs(model, self.model)
-            self.model, self.resumed_from = model, file.path
+            self.model, self.extra, self.resumed_from = model, extra, file.path
             self._skipped = file.position - file.n_samples
             self._saved = file.n_samples, file.position
             break
@@ -332,10 +335,11 @@ def _aside(path: Path) -> Path:
     return path.with_name(path.name + ".damaged")
 
 
-def _load(file: _File) -> Any:
+def _load(file: _File) -> tuple[Any, Any]:
     """Load a checkpoint; `ModelFormatError` if it is damaged, other errors if it may be whole."""
     try:
-        model = persistence.load(file.path)
+        data = _files.read_all(file.path)
+        model = persistence.from_bytes(data)
     except NewerFormatError as error:
         raise ValueError(f"{file.path}: {error}") from error
     except OSError as error:
@@ -344,7 +348,7 @@ def _load(file: _File) -> Any:
         raise ModelFormatError(str(error)) from error
     if (found := _n_samples(model)) != file.n_samples:
         raise ModelFormatError(f"it has learnt {found} rows, not as many as its name says")
-    return model
+    return model, persistence.extra_of(data)
 
 
 # Models: scikit-learn's twins and river's, which hold one of those
@@ -417,40 +421,3 @@ def _n_skipped(weights: Floats, n_learnt: int) -> int:
     rows = np.flatnonzero(weights)
     end = int(rows[n_learnt]) if n_learnt < len(rows) else len(weights)
     return end - n_learnt
-
-
-# Signals
-
-
-class _Signals:
-    """SIGINT and SIGTERM from now on: the first is kept, one after it is a KeyboardInterrupt."""
-
-    def __init__(self) -> None:
-        self.first: int | None = None
-        self._may_raise = True
-        self._handlers: dict[int, Any] = {}  # those that were there
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # None is a handler that Python did not install, and could not install again.
-            if signal.getsignal(number) not in (None, signal.SIG_IGN):
-                self._handlers[number] = signal.signal(number, self._take)
-
-    def _take(self, number: int, frame: FrameType | None) -> None:
-        if self.first is not None and self._may_raise:
-            raise KeyboardInterrupt
-        self.first = number
-
-    def release(self) -> None:
-        """Give the signals back to those who had them."""
-        self._may_raise = False
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    def deliver(self) -> None:
-        """Leave as the signal wants it, if there was one."""
-        number, self.first = self.first, None
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        if number is not None:
-            raise SystemExit(128 + number)

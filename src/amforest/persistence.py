@@ -28,7 +28,13 @@ from amforest._document import (
 from amforest._values import as_kind, entry, has_keys
 
 __all__ = [
-    *("ModelFormatError", "NewerFormatError", "extra_of", "from_bytes", "load", "save", "to_bytes")
+    "ModelFormatError",
+    "NewerFormatError",
+    "extra_of",
+    "from_bytes",
+    "load",
+    "save",
+    "to_bytes",
 ]
 
 _DOCUMENT, _DIGEST = "amforest", "sha256"
