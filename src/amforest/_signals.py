@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -13,7 +15,7 @@ class Signals:
 
     def __init__(self) -> None:
         self.first: int | None = None
-        self._may_raise = True
+        self._may_raise, self._is_idle = True, False
         self._handlers: dict[int, Any] = {}  # those that were there
         if threading.current_thread() is not threading.main_thread():
             return
@@ -26,6 +28,19 @@ class Signals:
         if self.first is not None and self._may_raise:
             raise KeyboardInterrupt
         self.first = number
+        if self._is_idle:
+            self.deliver()
+
+    @contextmanager
+    def idle(self) -> Iterator[None]:
+        """Nothing is in hand, such as while one waits for input: a signal need not be kept."""
+        self._is_idle = True
+        try:
+            if self.first is not None:
+                self.deliver()
+            yield
+        finally:
+            self._is_idle = False
 
     def release(self) -> None:
         """Give the signals back to those who had them."""

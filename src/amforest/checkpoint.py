@@ -173,6 +173,11 @@ class Checkpoint(Generic[Model]):
         elif signals.first is not None and isinstance(error, Exception):
             error.add_note(f"Before, {signal.Signals(signals.first).name} had come")
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next `step` will save: `every` more rows were learnt."""
+        return self.n_samples >= self._next
+
     def step(self, position: int | None = None) -> None:
         """Save if it is time to; leave if a signal came. Call it after each row or batch.
 
@@ -186,7 +191,7 @@ class Checkpoint(Generic[Model]):
         signals = self._inside()
         if position is not None:
             self._set_position(position)
-        if signals.first is not None or self.n_samples >= self._next:
+        if signals.first is not None or self.is_due:
             self._save_if_newer()
             signals.deliver()
 

@@ -1,0 +1,140 @@
+"""``amforest compare``: the forest beside simple models, and river's, on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.naive_bayes import GaussianNB
+
+from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
+from amforest.cli.errors import CommandError
+from amforest.cli.run import Settings, begun, opened
+from amforest.cli.scheme import CLASSIFICATION, Scheme
+from amforest.cli.session import ROWS_AT_ONCE
+from amforest.evaluation import Progress, progressive_validation
+from amforest.reading import split_target
+
+ROWS_OF_SKLEARN = 100  # that its models forecast before they learn them: one row takes as long
+COLUMNS_FOR_CATEGORIES = 64  # into which they are hashed, for models that need numbers
+Rows = Callable[[Scheme, Any], Any]  # features as a model takes them
+
+
+def compare(
+    settings: Settings, console: Console, *, max_rows: int | None = None
+) -> dict[str, Progress]:
+    """Test, then train each model on the same rows; return how each did, by its name."""
+    if "-" in settings.source:
+        raise CommandError("standard input can be read once only: compare needs files")
+    model, scheme = begun(settings)
+    results: dict[str, Progress] = {}
+    classes = None
+    for name, (other, rows) in {"AMF": (model, _table), **_others(scheme.task)}.items():
+        with console.status(f"{name} …"), np.errstate(all="ignore"):
+            results[name] = progressive_validation(
+                other,
+                _batches(settings, scheme, rows),
+                classes=None if name == "AMF" else classes,
+                batch_size=ROWS_OF_SKLEARN
+                if type(other).__module__.startswith("sklearn")
+                else None,
+                max_rows=max_rows,
+            )
+        classes = results["AMF"].classes  # which scikit-learn's models must know beforehand
+        if results[name].interrupted:
+            break
+    return results
+
+
+def _others(task: str) -> dict[str, tuple[Any, Rows]]:
+    is_class = task == CLASSIFICATION
+    others: dict[str, tuple[Any, Rows]] = {}
+    if is_class:
+        others["dummy"] = OnlineDummyClassifier(), _matrix
+        sgd = SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.1, random_state=0)
+        others["SGD"] = sgd, _matrix  # with the rate of the paper
+        others["naive Bayes"] = GaussianNB(), _matrix
+    else:
+        others["dummy"] = OnlineDummyRegressor(), _matrix
+        others["SGD"] = SGDRegressor(random_state=0), _matrix
+    if find_spec("river") is not None:
+        from river import forest, tree  # noqa: PLC0415  # slow to import
+
+        if is_class:
+            others["Hoeffding tree"] = tree.HoeffdingTreeClassifier(), _dicts
+            others["ARF"] = forest.ARFClassifier(seed=0), _dicts
+        else:  # other leaves than means cannot have categories
+            leaves: dict[str, Any] = {"leaf_prediction": "mean"}
+            others["Hoeffding tree"] = tree.HoeffdingTreeRegressor(**leaves), _dicts
+            others["ARF"] = forest.ARFRegressor(seed=0, **leaves), _dicts
+    return others
+
+
+def _batches(settings: Settings, scheme: Scheme, rows: Rows) -> Iterator[tuple[Any, Any]]:
+    """Read the stream from its beginning."""
+    fresh = Scheme.from_json({**scheme.to_json(), "scale": scheme.fresh_scale()})
+    with opened(settings, scheme.kinds) as stream:
+        for batch in stream:
+            for piece in batch.pieces(ROWS_AT_ONCE):
+                if len(piece):
+                    others, y = split_target(piece, scheme.target)
+                    yield rows(fresh, fresh.features(others)), fresh.labels(y)
+
+
+def _table(scheme: Scheme, table: Any) -> Any:
+    return table
+
+
+def _matrix(scheme: Scheme, table: Any) -> Any:
+    """Return numbers, 0 where they are missing, and categories as columns of hashes."""
+    columns = [table.column(name).to_numpy() for name in scheme.numbers]
+    numbers = np.nan_to_num(np.column_stack(columns) if columns else np.empty((len(table), 0)))
+    if not scheme.categories:
+        return numbers
+    words = zip(*(table.column(name).to_pylist() for name in scheme.categories), strict=True)
+    named = ([f"{n}={w}" for n, w in zip(scheme.categories, row, strict=True)] for row in words)
+    hasher = FeatureHasher(COLUMNS_FOR_CATEGORIES, input_type="string")
+    return np.hstack([numbers, hasher.transform(named).toarray()])
+
+
+def _dicts(scheme: Scheme, table: Any) -> Any:
+    return [{k: v for k, v in row.items() if v is not None} for row in table.to_pylist()]
+
+
+def show(results: dict[str, Progress], console: Console) -> None:
+    """Print a table: a row for each model."""
+    first = results["AMF"]
+    table = Table(
+        title=f"Progressive, over {first.n_rows:,} rows",
+        title_justify="left",
+        caption=f"SGD and naive Bayes learn {ROWS_OF_SKLEARN} rows at a time",
+    )
+    table.add_column("")
+    for name in first.metrics:
+        table.add_column(name, justify="right")
+    table.add_column("rows/s", justify="right")
+    for name, result in results.items():
+        values = (f"{result.metrics.get(metric, np.nan):.4g}" for metric in first.metrics)
+        table.add_row(name, *values, f"{result.n_rows / max(result.seconds, 1e-9):,.0f}")
+    console.print(table)
+
+
+def draw(results: dict[str, Progress], path: str) -> None:
+    """Draw the progress of all models to a picture."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  # slow to import
+
+    from amforest.plotting import plot_progress  # noqa: PLC0415
+
+    metrics = list(results["AMF"].metrics)
+    figure = Figure(figsize=(5 * len(metrics), 4.5), layout="constrained")
+    panels = figure.subplots(1, len(metrics), squeeze=False)[0]
+    plot_progress(results, metrics, legend=False, ax=panels)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,191 @@
+"""The report's pictures, as SVG that takes its colours and its font from the page around it."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from amforest.cli.report.markup import escape, plain
+from amforest.evaluation import Progress
+from amforest.plotting import plot_progress, plot_reliability
+from amforest.plotting._common import COLOURS
+
+Floats = NDArray[np.float64]
+
+INK = "#010203"  # becomes the colour of the text around
+BLUE, RED = COLOURS[0].lower(), COLOURS[1].lower()
+INKS = {INK: "currentColor", BLUE: "var(--blue)", RED: "var(--red)"}
+STYLE = {
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "grid.color"), INK),
+    **dict.fromkeys(("xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor"), "none"),
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "font.size": 9.0,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "amforest",
+    "text.parse_math": False,  # a class may be called $x$
+}
+WIDTH, HEIGHT = 4.4, 3.0  # inches
+MOST_POINTS = 2_000
+GROUPS = 20  # of forecasts, each with its median residual
+LONGEST_NAME = 30
+NUMBERS = {"d", "x", "y", "width", "height", "transform"}  # attributes that hold such
+REFERENCES = ("href", "clip-path")  # attributes that name another node
+HUGE = 1e150  # squares of such numbers overflow
+
+
+def progress_curve(progress: Progress, metric: str, title: str) -> str | None:
+    """Draw a metric over all rows so far and over the last ones; None if there is no line."""
+    values = np.concatenate([progress.curve[metric], progress.curve[f"{metric}_window"]])
+    finite = values[np.isfinite(values)]
+    if len(finite) <= 2 or np.abs(finite).max() > HUGE:
+        return None
+    with _drawing(WIDTH, HEIGHT) as ax:
+        plot_progress(progress, metric, legend=False, ax=ax)
+        ax.set_ylim(*_limits(progress, metric, ax))
+        last = f"{progress.metrics[metric]:.5g} over all rows"
+        return _svg(ax, f"{title} against rows learnt: {last} in the end", f"progress-{metric}")
+
+
+def _limits(progress: Progress, metric: str, ax: Axes) -> tuple[float, float]:
+    """Leave out where both curves begin: a few rows would decide the scale of all others."""
+    rows = progress.curve["row"]
+    late = rows >= 0.02 * rows[-1]
+    pair = [progress.curve[metric][late], progress.curve[f"{metric}_window"][late]]
+    values = np.concatenate(pair)
+    values = values[np.isfinite(values)]
+    if not len(values) or values.min() == values.max():
+        return ax.get_ylim()
+    room = 0.06 * (values.max() - values.min())
+    return values.min() - room, values.max() + room
+
+
+def reliability(came: NDArray[np.bool_], p: Floats, event: str) -> str:
+    """Draw how often an event came against its forecast probability."""
+    shown = plain(event, LONGEST_NAME)
+    with _drawing(WIDTH, 3.9) as ax:
+        plot_reliability(came.astype(int), p, ax=ax)
+        ax.set_ylabel(f"share of {shown}")
+        ax.child_axes[0].set_xlabel(f"forecast probability of {shown}")
+        gap = f"it is {p.mean():.1%} in the mean, and {came.mean():.1%} came true"
+        return _svg(ax, f"Share against forecast probability of {plain(event)}: {gap}", "reliable")
+
+
+def residuals(labels: Floats, forecasts: Floats) -> tuple[str, str] | None:
+    """Draw residuals against forecasts, and how often which come; None if they are too large."""
+    if max(np.abs(labels).max(), np.abs(forecasts).max()) > HUGE:
+        return None
+    errors = labels - forecasts
+    about = f"median {np.median(errors):.5g}, standard deviation {errors.std():.5g}"
+    with _drawing(WIDTH, HEIGHT) as ax:
+        every = -(-len(errors) // MOST_POINTS)
+        ax.scatter(forecasts[::every], errors[::every], s=6, alpha=0.35, color=BLUE, linewidth=0)
+        ax.axhline(0, color=INK, linewidth=0.6)
+        ax.plot(*_medians(forecasts, errors), color=RED, linewidth=1.6)
+        ax.set(xlabel="forecast", ylabel="label − forecast")
+        scatter = _svg(ax, f"Residuals against forecasts: {about}", "residuals")
+    with _drawing(WIDTH, HEIGHT) as ax:
+        ax.hist(errors, bins=40, range=_middle(errors), color=BLUE, alpha=0.8)
+        ax.axvline(0, color=INK, linewidth=0.6)
+        ax.set(xlabel="label − forecast", ylabel="rows")
+        ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        ax.yaxis.set_major_formatter("{x:,.0f}")
+        histogram = _svg(ax, f"Histogram of residuals: {about}", "histogram")
+    return scatter, histogram
+
+
+def _medians(forecasts: Floats, errors: Floats) -> tuple[list[float], list[float]]:
+    """Return the median forecast and residual of groups of equal size, by rising forecasts."""
+    parts = np.array_split(np.argsort(forecasts, kind="stable"), min(GROUPS, len(errors)))
+    return [float(np.median(forecasts[p])) for p in parts], [
+        float(np.median(errors[p])) for p in parts
+    ]
+
+
+def _middle(errors: Floats) -> tuple[float, float]:
+    """Return limits that leave out 1 % of the residuals: the largest would squeeze all others."""
+    low, high = np.quantile(errors, [0.005, 0.995])
+    return (float(low), float(high)) if low < high else (float(low) - 0.5, float(low) + 0.5)
+
+
+def n_beyond(errors: Floats) -> int:
+    """Return how many residuals the histogram leaves out."""
+    low, high = _middle(errors)
+    return int(((errors < low) | (errors > high)).sum())
+
+
+# From matplotlib to the page
+
+
+@contextmanager
+def _drawing(width: float, height: float) -> Iterator[Axes]:
+    """Give axes of a figure; its style is not that of the user's settings."""
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        # The browser has other fonts; here, only the room that letters need is wanted.
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        yield Figure(figsize=(width, height), layout="constrained").add_subplot()
+
+
+def _svg(ax: Axes, label: str, key: str) -> str:
+    """Return the figure as an element of HTML; its ids begin with the key."""
+    buffer = io.BytesIO()
+    ax.figure.savefig(buffer, format="svg", metadata={"Date": None})
+    root = ElementTree.fromstring(buffer.getvalue())
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.endswith(("}metadata", "}style")):
+                parent.remove(child)
+    for node in root.iter():
+        _adopt(node)
+    used = {target for node in root.iter() for target in _targets(node)}
+    for node in root.iter():
+        _rename(node, key, used)
+    inner = "".join(ElementTree.tostring(child, encoding="unicode") for child in root)
+    box = root.attrib["viewBox"]
+    return f'<svg viewBox="{box}" role="img" aria-label="{escape(label)}">{inner}</svg>'
+
+
+def _adopt(node: Any) -> None:
+    """Make a node one of the page: no namespaces, inks by name, the page's font, short numbers."""
+    attributes = {name.rpartition("}")[2]: value for name, value in node.attrib.items()}
+    style = re.sub("#[0-9a-f]{6}", lambda ink: INKS.get(ink[0], ink[0]), attributes.get("style", ""))
+    if style:
+        attributes["style"] = re.sub(r"font: (\S+) [^;]*", r"font-size: \1", style)
+    for name in NUMBERS.intersection(attributes):
+        attributes[name] = re.sub(
+            r"-?\d+\.\d{3,}", lambda digits: f"{float(digits[0]):.2f}", attributes[name]
+        )
+    node.tag = node.tag.rpartition("}")[2]
+    node.attrib.clear()
+    node.attrib.update(attributes)
+
+
+def _targets(node: Any) -> list[str]:
+    """Return the ids that a node refers to, as "#id" or "url(#id)"."""
+    return [node.get(name, "").strip("url()#") for name in REFERENCES if name in node.attrib]
+
+
+def _rename(node: Any, key: str, used: set[str]) -> None:
+    """Make ids unique in the page, and drop those that nothing refers to."""
+    own = node.attrib.pop("id", None)
+    if own in used:
+        node.set("id", f"{key}-{own}")
+    for name in REFERENCES:
+        if name in node.attrib:
+            node.set(name, node.get(name).replace("#", f"#{key}-"))

@@ -1,0 +1,124 @@
+"""HTML of values and names: whatever comes from data stays text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+
+LONGEST = 120  # letters of a name or value that are shown
+NOTHING = "–"
+
+# What neither HTML nor XML may hold, and marks that would turn the text after them round.
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def plain(value: object, longest: int = LONGEST) -> str:
+    """Return text without control characters and not too long; not escaped yet."""
+    words = _FORBIDDEN.sub("\ufffd", re.sub(r"\s+", " ", str(value)))
+    return words if len(words) <= longest else words[: longest - 1] + "…"
+
+
+def text(value: object, longest: int = LONGEST) -> str:
+    """Return anything as text in HTML."""
+    return escape(plain(value, longest))
+
+
+def name(value: object) -> str:
+    """Return a name that comes from data, within other words."""
+    return f"<bdi>{text(value)}</bdi>"
+
+
+# Numbers
+
+
+def number(value: float | None) -> str:
+    """Return a number in five digits, and all of its digits for machines."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    return f'<data value="{value!r}">{rounded(value)}</data>'
+
+
+def rounded(value: float) -> str:
+    """Return a number in five digits."""
+    words = f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.5g}"
+    return "0" if words == "-0" else words.replace("-", "−")
+
+
+def count(value: int) -> str:
+    """Return a whole number."""
+    return f"{value:,}"
+
+
+def bytes_of(value: int) -> str:
+    """Return the size of something."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= size:
+            return f"{value / size:,.1f} {unit}"
+    return f"{value} bytes"
+
+
+def duration(seconds: float) -> str:
+    """Return how long something took."""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {rest} s"
+
+
+def timing(words: str) -> str:
+    """Mark what depends on the clock, and thus differs between equal runs."""
+    return f'<span class="timing">{words}</span>'
+
+
+# Blocks
+
+
+def section(key: str, title: str, *parts: str) -> str:
+    """Return a part of the page, with a heading."""
+    inner = "\n".join(part for part in parts if part)
+    return f'<section id="{key}">\n<h2>{title}</h2>\n{inner}\n</section>'
+
+
+def paragraph(words: str, css: str = "") -> str:
+    """Return some sentences."""
+    return f'<p class="{css}">{words}</p>' if css else f"<p>{words}</p>"
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return a list of what is called how."""
+    items = "\n".join(f"<div><dt>{key}</dt><dd>{value}</dd></div>" for key, value in pairs)
+    return f'<dl class="facts">\n{items}\n</dl>'
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], css: str = "") -> str:
+    """Return a table; the first cell of a row heads it. Cells are HTML, or whole `<td>`s."""
+    top = "".join(f'<th scope="col">{head}</th>' for head in heads)
+    body = "\n".join(
+        f'<tr><th scope="row">{row[0]}</th>' + "".join(map(_cell, row[1:])) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="wide {css}"><table>\n<caption>{caption}</caption>\n'
+        f"<thead><tr>{top}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def _cell(inner: str) -> str:
+    return inner if inner.startswith("<td") else f"<td>{inner}</td>"
+
+
+def bar(words: str, share: float) -> str:
+    """Return a cell with a bar behind its number; a share of 1 fills it."""
+    return f'<td><span class="bar" style="--share: {share:.3f}"></span>{words}</td>'
+
+
+def figure(svg: str, caption: str) -> str:
+    """Return a picture with what is to be said of it."""
+    return f"<figure>\n{svg}\n<figcaption>{caption}</figcaption>\n</figure>"
+
+
+def side_by_side(*blocks: str) -> str:
+    """Return blocks in columns where there is room for them."""
+    return '<div class="columns">\n' + "\n".join(blocks) + "\n</div>"

@@ -1,0 +1,363 @@
+"""The command line: a stream in, forecasts and a model out, and clear words when it cannot be."""
+
+import csv
+import io
+import json
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import amforest
+from amforest import AMFClassifier
+from amforest.cli.app import app
+from amforest.cli.demo_stream import demo_stream
+from amforest.reading import open_stream
+from helpers import tables
+
+COMMAND = [sys.executable, "-W", "ignore", "-m", "amforest"]
+
+
+def amf(*args, code=0):
+    """Run the command in this process."""
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory):
+    """A file of CSV with words, dates and gaps."""
+    path = tmp_path_factory.mktemp("streams") / "visits.csv"
+    path.write_bytes(demo_stream(3000).getvalue())
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def rows_of(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_each_row_is_forecast_and_then_learnt(stream, tmp_path):
+    out = amf(
+        "run", stream, "-t", "buys", "--save", "m.amf", "--forecasts", "f.csv", "--json", "-q"
+    )
+    summary, rows = json.loads(out.stdout), rows_of("f.csv")
+    labels = pd.read_csv(stream)["buys"].tolist()
+    assert [row["label"] for row in rows] == labels
+    assert rows[0]["forecast"] == ""  # nothing was known
+    hits = [row["label"] == row["forecast"] for row in rows[1:]]
+    assert summary["metrics"]["accuracy"] == pytest.approx(np.mean(hits))
+    assert summary["rows"] == summary["samples"] == 3000
+    model = amforest.load("m.amf")
+    assert isinstance(model, AMFClassifier)
+    assert model.stats()["nodes"] == summary["nodes"]
+    assert summary["metrics"]["log_loss"] < 0.55
+
+
+def test_the_same_stream_gives_the_same_files_in_every_format(stream):
+    table = pd.read_csv(stream)
+    table.to_csv("s.tsv", sep="\t", index=False)
+    table.to_json("s.ndjson", orient="records", lines=True)
+    table.assign(time=pd.to_datetime(table["time"])).to_parquet("s.parquet")
+    models = []
+    for source in (stream, "s.tsv", "s.ndjson", "s.parquet"):
+        amf("run", source, "-t", "buys", "--save", "m.amf", "-q")
+        models.append(amforest.load("m.amf").to_bytes())
+    assert len(set(models)) == 1
+    args = ("run", "-", "-t", "buys", "--save", "m.amf", "-q")
+    with open(stream) as file:
+        subprocess.run([*COMMAND, *args], stdin=file, check=True)
+    assert amforest.load("m.amf").to_bytes() == models[0]
+
+
+def test_without_a_source_there_is_an_embedded_stream():
+    out = amf("run", "--json", "-q", "--trees", 2)
+    assert json.loads(out.stdout)["rows"] == 20_000
+
+
+def test_numbers_are_forecast_whatever_their_unit(stream):
+    scores = []
+    for factor in (1, 1e-3, 1e6):
+        table = pd.read_csv(stream)
+        table["target"] = factor * (table["basket"] + table["seconds"].fillna(80))
+        table.to_csv("s.csv", index=False)
+        out = amf("run", "s.csv", "-t", "target", "--json", "-q")
+        scores.append(json.loads(out.stdout)["metrics"]["r2"])
+    assert scores[0] > 0.6
+    assert scores == pytest.approx([scores[0]] * 3, abs=1e-3)
+
+
+def test_a_row_is_forecast_by_the_labels_that_have_come(stream):
+    how = ("-t", "buys", "--no-scale", "-q", "--trees", 3)
+    lines = stream.read_text().splitlines(keepends=True)
+    parts = {"all.csv": lines[:1001], "known.csv": lines[:960], "row.csv": [lines[0], lines[1000]]}
+    for name, part in parts.items():
+        with open(name, "w") as file:
+            file.writelines(part)
+    amf("run", "all.csv", *how, "--delay", 40, "--forecasts", "f.ndjson")
+    amf("run", "known.csv", *how, "--save", "k.amf")
+    amf("predict", "k.amf", "row.csv", "-o", "p.ndjson", "-q")
+    rows = [json.loads(line) for line in Path("f.ndjson").read_text().splitlines()]
+    assert all(row["forecast"] is None for row in rows[:41])
+    expected = json.loads(Path("p.ndjson").read_text())["probabilities"]
+    assert rows[999]["probabilities"] == expected
+
+
+def test_delayed_labels_are_all_learnt_in_the_end(stream):
+    for delay in (0, 7):
+        amf("run", stream, "-t", "buys", "--delay", delay, "--save", f"{delay}.amf", "-q")
+    now, later = (amforest.load(f"{delay}.amf") for delay in (0, 7))
+    assert tables(now) == tables(later)
+
+
+def test_columns_can_be_chosen_left_and_typed(stream):
+    amf("run", stream, "-t", "buys", "--use", "page", "--use", "basket", "--save", "a.amf", "-q")
+    assert list(amforest.load("a.amf").feature_names_in_) == ["basket", "page"]
+    amf("run", stream, "-t", "buys", "--leave", "time", "--save", "b.amf", "-q")
+    assert "time.hour" not in amforest.load("b.amf").feature_names_in_
+    amf("run", stream, "-t", "buys", "--types", "basket=category", "--save", "c.amf", "-q")
+    assert "basket" in amforest.load("c.amf").categories_
+
+
+def test_a_saved_model_goes_on_and_forecasts(stream):
+    lines = stream.read_text().splitlines(keepends=True)
+    for name, part in (("head.csv", lines[:2001]), ("tail.csv", [lines[0], *lines[2001:]])):
+        with open(name, "w") as file:
+            file.writelines(part)
+    amf("run", stream, "-t", "buys", "--save", "whole.amf", "-q")
+    amf("run", "head.csv", "-t", "buys", "--save", "head.amf", "-q")
+    amf("run", "tail.csv", "-t", "buys", "--warm-start", "head.amf", "--save", "both.amf", "-q")
+    whole, both = (amforest.load(name) for name in ("whole.amf", "both.amf"))
+    assert tables(whole) == tables(both)
+    out = amf("predict", "whole.amf", "tail.csv", "-q")
+    rows = list(csv.DictReader(io.StringIO(out.stdout)))
+    hits = [
+        r["forecast"] == line.rsplit(",", 1)[1].strip()
+        for r, line in zip(rows, lines[2001:], strict=True)
+    ]
+    assert np.mean(hits) > 0.9  # of rows that it has learnt
+    amf("predict", "whole.amf", "tail.csv", "-o", "p.ndjson", "-q")
+    assert json.loads(Path("p.ndjson").read_text().splitlines()[0])["probabilities"].keys() == {
+        "no",
+        "yes",
+    }
+
+
+def test_rows_that_cannot_be_read_are_set_aside(stream):
+    lines = stream.read_text().splitlines(keepends=True)
+    lines[10] = "2026-03-01T00:00:00,toys,phone,many,1.0,no\n"
+    lines[20] = "2026-03-01T00:00:00,toys\n"
+    lines[30] = lines[30].rsplit(",", 1)[0] + ",\n"
+    with open("s.csv", "w") as file:
+        file.writelines(lines)
+    out = amf("run", "s.csv", "-t", "buys", "--rejects", "r.csv", "--json", "-q")
+    assert json.loads(out.stdout)["rejected"] == 3
+    assert json.loads(out.stdout)["rows"] == 2997
+    rejected = rows_of("r.csv")
+    assert [row["line"] for row in rejected] == ["11", "21", "31"]
+    assert "'many' is not a number" in rejected[0]["reason"]
+    strict = amf("run", "s.csv", "-t", "buys", "--strict", "-q", code=1)
+    assert "s.csv:11" in strict.stderr
+    assert len(strict.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["no.csv", "-t", "buys"], "no.csv: No such file"),
+        (["{stream}", "-t", "bys"], "no column 'bys'; did you mean 'buys'?"),
+        (["{stream}"], "--target is missing"),
+        (["empty.csv", "-t", "buys"], "empty.csv"),
+        (["header.csv", "-t", "buys"], "no rows"),
+        (["garbage.csv", "-t", "buys"], "garbage.csv"),
+        (["{stream}", "-t", "page", "--task", "regression"], "no number"),
+        (["{stream}", "-t", "basket", "--task", "classification"], "fractions"),
+        (["{stream}", "-t", "time"], "dates"),
+        (["{stream}", "-t", "buys", "--types", "basket=nummer"], "nummer"),
+        (["{stream}", "-t", "buys", "--forecasts", "f.xls"], "f.xls: the name must end in"),
+        (["{stream}", "-t", "buys", "--save", "no/such/folder.amf"], "no/such/folder.amf"),
+        (["{stream}", "-t", "buys", "--warm-start", "garbage.csv"], "no model of amforest"),
+        (["{stream}", "-t", "buys", "--warm-start", "plain.amf"], "not saved by `amforest run`"),
+        (["{stream}", "-t", "buys", "--trees", "70000"], "n_estimators"),
+    ],
+)
+def test_errors_are_one_line(args, words, stream):
+    Path("empty.csv").touch()
+    Path("header.csv").write_text("page,buys\n")
+    Path("garbage.csv").write_bytes(random.Random(0).randbytes(5000))
+    amforest.save(AMFClassifier().fit([[0.0]], [1]), "plain.amf")
+    out = amf("run", *(arg.format(stream=stream) for arg in args), "-q", code=1)
+    assert words in out.stderr
+    assert len(out.stderr.strip().splitlines()) == 1
+    assert out.stderr.startswith("amforest: ")
+
+
+def test_with_debug_an_error_shows_where_it_is_from():
+    with pytest.raises(FileNotFoundError):
+        amf("run", "no.csv", "-t", "buys", "--debug")
+
+
+def test_wrong_options_have_their_own_status():
+    assert "neither classification nor regression" in amf("run", "--task", "x", code=2).stderr
+    amf("run", "--no-such-option", code=2)
+
+
+def test_help_shows_examples_and_completion_is_there(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = amf("run", "--help").stdout
+    assert "amforest run sales.csv --target bought" in text
+    assert "\x1b" not in text
+    assert "130" in text
+    for shell in ("bash", "zsh", "fish"):
+        run = subprocess.run(
+            [*COMMAND, "--show-completion", shell], capture_output=True, check=True
+        )
+        assert b"complet" in run.stdout.lower()
+    assert amf("--version").stdout == f"amforest {amforest.__version__}\n"
+
+
+def test_inspect_tells_what_a_model_is(stream):
+    amf("run", stream, "-t", "buys", "--save", "m.amf", "-q")
+    text = amf("inspect", "m.amf").stdout
+    assert "buys" in text
+    assert "3,000" in text
+    described = json.loads(amf("inspect", "m.amf", "--json").stdout)
+    assert described["samples"] == 3000
+    assert described["classes"] == ["no", "yes"]
+    model = amforest.load("m.amf")
+    splits = {use["name"]: use["n_splits"] for use in described["features"]}
+    names = model.feature_names_in_.tolist()
+    for j, name in enumerate(names):
+        tables = [model.tree_table(i) for i in range(10)]
+        assert splits[name] == sum(int((table["feature"] == j).sum()) for table in tables)
+    tree = amf("inspect", "m.amf", "--tree", 3, "--depth", 1).stdout
+    assert "3000 samples" in tree
+    assert "--tree is 10" in amf("inspect", "m.amf", "--tree", 10, code=1).stderr
+    amf("inspect", "m.amf", "--tree", 0, "-o", "tree.png")
+    assert Path("tree.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def start(*args, **how):
+    return subprocess.Popen([*COMMAND, *map(str, args)], stderr=subprocess.PIPE, **how)
+
+
+def test_a_killed_run_goes_on_to_the_same_files(stream):
+    options = ["-t", "buys", "--every", "300", "-q", "--trees", "5"]
+    amf("run", stream, *options, "--save", "a.amf", "--forecasts", "a.csv", "--rejects", "a.tsv")
+    again = [*options, "--checkpoint", "saved", "--save", "b.amf"]
+    again += ["--forecasts", "b.csv", "--rejects", "b.tsv"]
+    for kills in range(4):
+        process = start("run", stream, *again)
+        while process.poll() is None and not Path("saved").exists():
+            time.sleep(0.01)
+        time.sleep(0.05 * kills)
+        process.kill()
+        process.communicate()
+    amf("run", stream, *again)
+    for a, b in (("a.amf", "b.amf"), ("a.csv", "b.csv"), ("a.tsv", "b.tsv")):
+        assert Path(a).read_bytes() == Path(b).read_bytes()
+
+
+def test_a_killed_run_with_delayed_labels_goes_on_exactly(stream):
+    options = ["-t", "buys", "--delay", "30", "--every", "100", "-q", "--trees", "3"]
+    amf("run", stream, *options, "--save", "a.amf", "--forecasts", "a.csv")
+    process = start("run", stream, *options, "--checkpoint", "saved", "--forecasts", "b.csv")
+    while process.poll() is None and not Path("saved").exists():
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.kill()
+    process.communicate()
+    more = ["--checkpoint", "saved", "--forecasts", "b.csv", "--save", "b.amf"]
+    amf("run", stream, *options, *more)
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert Path("a.amf").read_bytes() == Path("b.amf").read_bytes()
+
+
+def test_a_pipe_is_learnt_as_it_comes_and_left_by_ctrl_c(stream):
+    lines = stream.read_bytes().splitlines(keepends=True)
+    args = ("run", "-", "-t", "buys", "--forecasts", "-", "--save", "m.amf", "-q", "--trees", "2")
+    process = start(*args, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write(b"".join(lines[:2]))
+    process.stdin.flush()
+    assert process.stdout.readline() == b"row,label,forecast,probability\n"
+    assert process.stdout.readline().startswith(b"1,")
+    for i in range(2, 30):
+        process.stdin.write(lines[i])
+        process.stdin.flush()
+        assert process.stdout.readline().startswith(f"{i},".encode())  # before the next one comes
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors == b""
+    assert amforest.load("m.amf").n_samples_seen_ == 29
+
+
+def test_sigterm_leaves_everything_saved(stream):
+    args = ("run", "-", "-t", "buys", "--save", "m.amf", "--trees", "2", "-q", "--forecasts", "-")
+    process = start(*args, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write(stream.read_bytes()[:20_000].rsplit(b"\n", 1)[0] + b"\n")
+    process.stdin.flush()
+    for _ in range(302):
+        process.stdout.readline()
+    process.terminate()
+    process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert amforest.load("m.amf").n_samples_seen_ > 300
+
+
+def test_a_disk_that_is_full_is_one_line_and_keeps_the_old_model(stream):
+    amf("run", stream, "-t", "buys", "--save", "m.amf", "-q", "--trees", 2)
+    old = Path("m.amf").read_bytes()
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+    for option in ("--save", "--forecasts"):
+        path = "m.amf" if option == "--save" else "f.csv"
+        process = start("run", stream, "-t", "buys", option, path, "-q", preexec_fn=limited)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert errors.decode().strip() == f"amforest: {path}: File too large"
+    assert Path("m.amf").read_bytes() == old
+
+
+def test_plain_lines_are_printed_where_there_is_no_terminal(stream, monkeypatch):
+    monkeypatch.setattr("amforest.cli.view.SECONDS_BETWEEN_LINES", 0.0)
+    text = amf("run", stream, "-t", "buys").stderr
+    assert "rows/s" in text
+    assert "log_loss" in text
+    assert "\x1b" not in text
+
+
+def test_the_embedded_stream_is_the_same_each_time():
+    assert demo_stream(500).getvalue() == demo_stream(500).getvalue()
+    (batch,) = open_stream(demo_stream(50), format="csv")
+    assert batch.table.num_rows == 50
+
+
+def test_compare_tells_how_others_do_on_the_same_rows(stream):
+    out = amf("compare", stream, "-t", "buys", "--rows", 400, "--json", "--plot", "c.png")
+    metrics = json.loads(out.stdout)
+    assert list(metrics)[:4] == ["AMF", "dummy", "SGD", "naive Bayes"]
+    assert metrics["AMF"]["log_loss"] < metrics["dummy"]["log_loss"]
+    assert Path("c.png").read_bytes()[:4] == b"\x89PNG"
+    numbers = amf("compare", stream, "-t", "basket", "--rows", 200).stdout
+    assert "AMF" in numbers
+    assert "r2" in numbers
+    assert "can be read once only" in amf("compare", "-", "-t", "buys", code=1).stderr

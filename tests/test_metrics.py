@@ -1,0 +1,315 @@
+"""Streaming metrics equal scikit-learn's on the same rows, however these are cut into batches."""
+
+import pickle
+from math import isnan, log, nan
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import metrics as sk
+
+from amforest import _metrics
+from amforest._metrics import EDGES, EPS, METRICS, NONE, Classes, ClassForecast, Ring, made
+
+N, WINDOW = 700, 150
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def rows(n_classes=3, seed=0):
+    """Labels, probabilities of the classes, and weights, of which some are 0."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, N)
+    scores = rng.normal(size=(N, n_classes)).round(1)  # with ties
+    scores[np.arange(N), y] += 1
+    shares = np.exp(scores)
+    return y, shares / shares.sum(axis=1, keepdims=True), rng.integers(0, 4, N) / 3
+
+
+def numbers(seed=0, n_members=None):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(loc=1_000, size=N)
+    size = N if n_members is None else (n_members, N)
+    return y, (y + rng.normal(size=size)).T, rng.integers(0, 4, N) / 3
+
+
+def said(probabilities):
+    n_classes = probabilities.shape[1]
+    return ClassForecast(probabilities.argmax(axis=1), probabilities, n_classes, n_classes - 1)
+
+
+def fed(name, y, forecasts, weights, cuts=(), *, window=WINDOW):
+    """The metric of that name after all rows, given in batches."""
+    task = next(task for task in METRICS if name in METRICS[task])
+    metric = made(task, [name], window)[name]
+    for part in np.split(np.arange(len(y)), cuts):
+        forecast = forecasts[part]
+        metric.update(
+            y[part],
+            said(forecast) if task == "classification" else forecast,
+            None if weights is None else weights[part],
+        )
+    return metric
+
+
+def brier(y, p, sample_weight):
+    return sk.brier_score_loss(y, p if p.shape[1] > 2 else p[:, 1], sample_weight=sample_weight)
+
+
+def auc(y, p, sample_weight):
+    scores = p if p.shape[1] > 2 else p[:, 1]
+    return sk.roc_auc_score(y, scores, sample_weight=sample_weight, multi_class="ovr")
+
+
+def of_labels(score):
+    return lambda y, p, sample_weight: score(y, p.argmax(axis=1), sample_weight=sample_weight)
+
+
+CLASSES = {
+    "log_loss": lambda y, p, sample_weight: sk.log_loss(y, p, sample_weight=sample_weight),
+    "accuracy": of_labels(sk.accuracy_score),
+    "auc": auc,
+    "balanced_accuracy": of_labels(sk.balanced_accuracy_score),
+    "brier": brier,
+    "kappa": of_labels(sk.cohen_kappa_score),
+}
+NUMBERS = {
+    "mse": sk.mean_squared_error,
+    "mae": sk.mean_absolute_error,
+    "r2": sk.r2_score,
+}
+
+
+def some_cuts(seed=1):
+    return np.sort(np.random.default_rng(seed).integers(1, N, 30))
+
+
+def test_every_metric_is_compared():
+    assert {*CLASSES} == {*METRICS["classification"]}
+    assert {*NUMBERS, "crps"} == {*METRICS["regression"]}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", CLASSES)
+def test_metrics_of_classes_are_scikit_learns(name, n_classes, weighted):
+    y, p, weights = rows(n_classes)
+    w = weights if weighted else None
+    metric = fed(name, y, p, w, some_cuts())
+    last = slice(N - WINDOW, None)
+    some = None if w is None else w[last]
+    expected = CLASSES[name](y[last], p[last], sample_weight=some)
+    np.testing.assert_allclose(metric.window_value, expected, **EXACT)
+    expected = CLASSES[name](y, p, sample_weight=w)
+    how = {"rtol": 0, "atol": metric.error + 1e-12} if name == "auc" else EXACT
+    np.testing.assert_allclose(metric.value, expected, **how)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_metrics_of_numbers_are_scikit_learns(name, weighted):
+    y, forecasts, weights = numbers()
+    w = weights if weighted else None
+    metric = fed(name, y, forecasts, w, some_cuts())
+    last = slice(N - WINDOW, None)
+    some = None if w is None else w[last]
+    expected = NUMBERS[name](y, forecasts, sample_weight=w)
+    np.testing.assert_allclose(metric.value, expected, **EXACT)
+    expected = NUMBERS[name](y[last], forecasts[last], sample_weight=some)
+    np.testing.assert_allclose(metric.window_value, expected, **EXACT)
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
+def test_batches_never_change_a_bit(name):
+    y, forecasts, weights = rows() if name in CLASSES else numbers(n_members=7)
+    whole = fed(name, y, forecasts, weights)
+    for cuts in (np.arange(1, N), some_cuts()):
+        parts = fed(name, y, forecasts, weights, cuts)
+        assert (parts.value, parts.window_value) == (whole.value, whole.window_value)
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
+def test_a_window_that_holds_all_rows_is_all_rows(name):
+    y, forecasts, weights = rows() if name in CLASSES else numbers(n_members=7)
+    metric = fed(name, y, forecasts, weights, window=N + 1)
+    error = metric.error if name == "auc" else 1e-12 * abs(metric.value)
+    assert abs(metric.window_value - metric.value) <= error
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
+def test_without_rows_or_weight_there_is_no_value(name):
+    y, forecasts, _ = rows() if name in CLASSES else numbers()
+    for metric in (fed(name, y[:0], forecasts[:0], None), fed(name, y, forecasts, np.zeros(N))):
+        assert isnan(metric.value)
+        assert isnan(metric.window_value)
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
+def test_metrics_can_be_pickled(name):
+    y, forecasts, _ = rows() if name in CLASSES else numbers()
+    metric = fed(name, y, forecasts, None)
+    assert pickle.loads(pickle.dumps(metric)).value == metric.value
+
+
+# The area under the curve
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e-7, 1e-11])
+def test_small_probabilities_have_fine_bins_too(scale):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, N)
+    score = scale * (0.4 * rng.uniform(size=N) + 0.2 * y)
+    for p, labels in ((score, y), (1 - score, 1 - y)):
+        metric = fed("auc", labels, np.column_stack((1 - p, p)), None)
+        exact = sk.roc_auc_score(labels, p)
+        assert abs(metric.value - exact) <= metric.error + 1e-12
+        assert metric.error < 0.01
+
+
+def test_bins_are_narrow_and_rise():
+    widths = np.diff(EDGES[1:])
+    room = np.minimum(EDGES[1:-1], 1 - EDGES[1:-1])
+    assert (np.diff(EDGES) > 0).all()
+    assert (widths <= np.minimum(1.0001e-4, 0.0101 * np.maximum(room, 1e-12))).all()
+
+
+def test_scores_in_one_bin_count_half_and_the_bound_says_so():
+    p = np.array([0.30001, 0.30002, 0.30003, 0.30004])
+    metric = fed("auc", np.array([0, 1, 0, 1]), np.column_stack((1 - p, p)), None)
+    assert (metric.value, metric.error, metric.window_value) == (0.5, 0.5, 0.75)
+
+
+def test_classes_that_did_not_come_are_left_out_of_the_mean():
+    y, p, _ = rows(3)
+    kept = y < 2
+    metric = fed("auc", y[kept], p[kept], None, window=N)
+    expected = [sk.roc_auc_score(y[kept] == k, p[kept, k]) for k in (0, 1)]
+    np.testing.assert_allclose(metric.window_value, np.mean(expected), **EXACT)
+
+
+def test_a_late_class_had_probability_zero():
+    y, p, weights = rows(3)
+    late = 400
+    early = y[:late] < 2
+    y, weights = (
+        np.append(y[:late][early], y[late:]),
+        np.append(weights[:late][early], weights[late:]),
+    )
+    p = np.concatenate((p[:late][early], p[late:]))
+    n_early = int(early.sum())
+    p[:n_early, 2] = 0
+    for name in CLASSES:
+        grown = made("classification", [name], N)[name]
+        grown.update(y[:n_early], said(p[:n_early, :2]), weights[:n_early])
+        grown.update(y[n_early:], said(p[n_early:]), weights[n_early:])
+        whole = fed(name, y, p, weights, window=N)
+        assert (grown.value, grown.window_value) == (whole.value, whole.window_value), name
+
+
+# Single formulas
+
+
+def test_an_impossible_label_costs_what_the_smallest_step_does():
+    metric = fed("log_loss", np.array([0]), np.array([[0.0, 1.0]]), None)
+    assert metric.value == -log(EPS)
+
+
+def test_no_forecast_is_a_wrong_one():
+    y, nothing = np.array([0, 1]), ClassForecast(np.array([NONE, 1]), None, 2, 1)
+    for name, expected in (("accuracy", 0.5), ("balanced_accuracy", 0.5), ("kappa", 1 / 3)):
+        metric = made("classification", [name], 5)[name]
+        metric.update(y, nothing)
+        assert metric.value == metric.window_value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_members", [1, 2, 9])
+def test_crps_is_its_double_sum(n_members):
+    y, members, weights = numbers(n_members=n_members)
+    spread = np.abs(members[:, :, None] - members[:, None]).mean(axis=(1, 2)) / 2
+    expected = np.abs(members - y[:, None]).mean(axis=1) - spread
+    metric = fed("crps", y, members, weights, some_cuts())
+    np.testing.assert_allclose(metric.value, np.average(expected, weights=weights), rtol=1e-10)
+
+
+def test_the_crps_of_numbers_is_their_absolute_error():
+    y, forecasts, _ = numbers()
+    assert fed("crps", y, forecasts, None).value == fed("mae", y, forecasts, None).value
+
+
+def test_the_forecast_of_an_ensemble_is_its_mean():
+    y, members, _ = numbers(n_members=5)
+    for name in NUMBERS:
+        mean = fed(name, y, members.mean(axis=1), None)
+        assert fed(name, y, members, None).value == mean.value
+
+
+def test_r2_survives_a_large_mean():
+    y, forecasts, _ = numbers()
+    shifted = fed("r2", y + 1e9, forecasts + 1e9, None, some_cuts())
+    np.testing.assert_allclose(shifted.value, sk.r2_score(y + 1e9, forecasts + 1e9), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("error", "expected"), [(0.0, 1.0), (0.1, 0.0)])
+def test_r2_without_spread_is_scikit_learns(error, expected):
+    y = np.full(9, 0.1)
+    metric = fed("r2", y, y + error, None)
+    assert metric.value == metric.window_value == expected == sk.r2_score(y, y + error)
+    assert isnan(fed("r2", y[:1], y[:1], None).value)
+
+
+def test_a_ring_keeps_the_last_rows_in_order():
+    ring, pushed = Ring(5), np.empty((0, 2))
+    for n in (2, 2, 3, 11, 0, 1, 5):
+        new = np.random.default_rng(n).uniform(size=(n, 2))
+        pushed = np.concatenate((pushed, new))
+        ring.push(new[:, 0], new[:, 1:])
+        np.testing.assert_array_equal(ring.rows(), pushed[-5:])
+
+
+# Names and labels
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "says"),
+    [
+        ("classification", "acuracy", "did you mean 'accuracy'"),
+        ("classification", "neg_log_loss", "did you mean 'log_loss'"),
+        ("classification", "roc-auc", "did you mean 'roc_auc'"),
+        ("regression", "neg_mean_squared_error", "did you mean 'mean_squared_error'"),
+        ("regression", "accuracy", "none of regression: mse, mae, r2, crps"),
+        ("regression", "zzz", "there are mse, mae, r2, crps"),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_nearest(task, name, says):
+    with pytest.raises(ValueError, match=f"metrics has '{name}', .*{says}"):
+        made(task, [name], 5)
+
+
+def test_scikit_learns_names_will_do():
+    for alias, name in _metrics.ALIASES.items():
+        task = next(task for task in METRICS if name in METRICS[task])
+        assert type(made(task, [alias], 5)[alias]) is METRICS[task][name]
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "says"),
+    [
+        ([1, None], ValueError, "y holds None: a label is missing"),
+        ([1.0, nan], ValueError, "y holds nan: a label is missing"),
+        ([1, pd.NA], ValueError, "y holds <NA>: a label is missing"),
+        ([0.5], ValueError, "y holds fractions such as 0.5"),
+        (["a", 1], TypeError, "y holds 1, which is of another kind than 'a'"),
+        ([[1], [2]], TypeError, "y holds what cannot be a label"),
+    ],
+)
+def test_what_is_no_label_is_refused(labels, error, says):
+    classes = Classes()
+    with pytest.raises(error, match=says):
+        classes.check(labels, "y")
+    assert len(classes) == 0
+
+
+@pytest.mark.parametrize(("labels", "positive"), [(["no", "yes"], 1), (["yes", "no"], 0), ([1], 0)])
+def test_the_positive_class_is_the_last_one(labels, positive):
+    classes = Classes()
+    classes.add(labels)
+    assert classes.positive == positive
