@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 CPP := $(wildcard cpp/include/amforest/*.hpp cpp/bindings/*.cpp benchmarks/*.cpp)
 
-.PHONY: demo test lint format bench bench-quick theory clean
+.PHONY: demo test lint format bench bench-quick torture coverage theory clean
 
 demo: .venv/installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/amforest run --report demo
 
 test: lint
 	$(BIN)/pytest -n auto
@@ -36,6 +36,14 @@ format: .venv/installed
 
 bench bench-quick: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks $(if $(findstring quick,$@),--quick)
+
+# Broken files, disks, memory and processes, at length: an hour and a half.
+torture: .venv/installed
+	$(BIN)/python tests/torture
+
+# Branches of the load path in Python, lines of the core in C++.
+coverage: .venv/installed
+	$(BIN)/python tests/torture/coverage_report.py
 
 # The theorems, measured: twenty minutes; docs/theory_experiments.md and its pictures.
 theory: .venv/installed

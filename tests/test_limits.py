@@ -124,6 +124,15 @@ def test_stats_tell_size_and_success():
     assert stats["progressive_loss"] == pytest.approx(-np.log(forecasts[range(400), Y]).mean())
 
 
+def test_nobody_is_charged_for_rows_before_anything_is_known():
+    model = AMFClassifier(3, random_state=0)
+    weights = np.append([0, 0], np.ones(398))
+    forecasts = model.partial_fit_predict_proba(X, Y, sample_weight=weights)
+    assert not forecasts[:3].any()
+    chances = np.maximum(forecasts[range(3, 400), Y[3:]], np.finfo(float).eps)
+    assert model.stats()["progressive_loss"] == pytest.approx(-np.log(chances).mean())
+
+
 def test_the_progressive_loss_weighs_rows_and_starts_afresh_with_fit():
     model = AMFRegressor(3, random_state=0)
     weights = RNG.uniform(size=400)

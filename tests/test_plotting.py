@@ -34,6 +34,7 @@ from amforest.plotting import (
     plot_tree,
     plot_weighted_depth,
 )
+from amforest.plotting._labels import place_labels
 from amforest.theory import sample_mondrian
 
 mpl.use("Agg")
@@ -393,6 +394,14 @@ def test_labels_cover_neither_lines_nor_each_other(make, dpi):
         assert not any(drawn.intersects_bbox(box, filled=False) for box in boxes)
 
 
+def test_where_many_labels_want_to_be_only_those_with_room_are_written():
+    ax = Figure().subplots()
+    place_labels(ax, [((0.5, 0.5), f"label {k}") for k in range(9)], [((0.2, 0.5), (0.8, 0.5))])
+    assert texts(ax) == ["label 0", "label 1", "label 2"]  # right, left and below
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
 def test_time_is_logarithmic_if_splits_are_far_apart_or_if_asked():
     model = AMFRegressor(1, random_state=0).fit(X, X[:, 0])
     assert plot_tree(model).get_yscale() == "symlog"
@@ -417,6 +426,7 @@ def test_a_mondrian_partition_is_drawn_until_its_lifetime():
 def field_of(ax):
     """The numbers of a field, and the rows to which they belong, in the same order."""
     (image,) = ax.images
+    assert image.origin == "lower"
     values = image.get_array()
     left, right, low, high = image.get_extent()
     height, width = values.shape[:2]
@@ -566,10 +576,11 @@ def test_many_metrics_are_panels_in_rows():
 # Reliability
 
 
+@pytest.mark.parametrize("p", [P, P.round(1)], ids=["any", "on the edges"])
 @pytest.mark.parametrize("bins", [1, 7, 10])
-def test_reliability_is_scikit_learns_calibration_curve(bins):
-    ax = plot_reliability(CAME, P, bins=bins)
-    share, forecast = calibration_curve(CAME, P, n_bins=bins)
+def test_reliability_is_scikit_learns_calibration_curve(bins, p):
+    ax = plot_reliability(CAME, p, bins=bins)
+    share, forecast = calibration_curve(CAME, p, n_bins=bins)
     curve = ax.containers[0].lines[0]
     np.testing.assert_allclose(curve.get_xydata(), np.column_stack([forecast, share]))
 

@@ -223,9 +223,14 @@ class Forest(FeatureForest):
         self._core.learn(as_rows(X), labels, self._n_threads())
         return True
 
-    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike, **how: Any) -> list[Floats]:
-        """Return the forecasts batch by batch: later ones may know more classes."""
-        forecasts = []
+    def _predict_then_learn(
+        self, X: ArrayLike, y: ArrayLike, n_unknown: int = 0, **how: Any
+    ) -> list[Floats]:
+        """Return the forecasts batch by batch: later ones may know more classes.
+
+        The first `n_unknown` rows come before anything is known: nobody is charged for them.
+        """
+        forecasts: list[Floats] = []
         with Turn(self, X), self._unchanged_unless_learnt():
             for new, rows, labels, weights in self._batches(X, y, **how):
                 one, rest = slice(0, len(new)), slice(len(new), None)
@@ -239,8 +244,11 @@ class Forest(FeatureForest):
                 forecast = self._core.predict_then_learn(
                     rows[rest], labels[rest], self._n_threads(), some
                 )
+                free = max(n_unknown - sum(map(len, forecasts)), 0)
                 forecasts.append(forecast)
-                self._record(forecast, labels[rest], some)
+                self._record(
+                    forecast[free:], labels[rest][free:], some if some is None else some[free:]
+                )
         return forecasts
 
     def _record(self, forecasts: Floats, labels: NDArray[Any], weights: Floats | None) -> None:

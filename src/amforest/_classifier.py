@@ -64,15 +64,19 @@ class ForestClassifier(ClassifierMixin, ClassForest):
             Row i is what `predict_proba` gave after rows 0 to i - 1 were learnt, with 0 for classes
             that were not known yet.
         """
-        nothing_known = not self._has_learnt() and classes is None and self.classes is None
-        parts = self._predict_then_learn(X, y, classes=classes, sample_weight=sample_weight)
+        n_unknown = 0
+        if not self._has_learnt() and classes is None and self.classes is None:
+            # Until a row is learnt. Weights that are all 0 will be refused.
+            weights = np.ones(1) if sample_weight is None else np.asarray(sample_weight)
+            n_unknown = int(np.argmax(weights != 0)) + 1
+        parts = self._predict_then_learn(
+            X, y, n_unknown, classes=classes, sample_weight=sample_weight
+        )
         n_classes = len(self.classes_)
         forecasts = np.concatenate(
             [np.pad(part, ((0, 0), (0, n_classes - part.shape[1]))) for part in parts]
         )
-        if nothing_known:  # until a row is learnt
-            weights = np.ones(1) if sample_weight is None else np.asarray(sample_weight)
-            forecasts[: np.flatnonzero(weights)[0] + 1] = 0
+        forecasts[:n_unknown] = 0
         return self._in_order(forecasts)
 
     def predict_proba(self, X: ArrayLike) -> Floats:

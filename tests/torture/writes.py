@@ -7,7 +7,6 @@ forks for each fault. It is this file, run as a program.
 from __future__ import annotations
 
 import errno
-import itertools
 import json
 import os
 import resource
@@ -17,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -235,21 +235,20 @@ def too_large(target: Any) -> int:
 
 def full_disk(target: Any, disk: Path) -> int:
     """Leave more and more room on a disk, until the file fits."""
-    page, folder = 4096, disk / target.name
-    with open(disk / "filler", "wb", buffering=0) as filler:
-        folder.mkdir()
-        target.prepare(folder)
-        fill(filler)
-        for count in itertools.count(1):
-            outcome = forked(target, folder, lambda: None)
-            if not outcome.stdout:
-                break
+    folder, filler, count = disk / target.name, disk / "filler", 0
+    folder.mkdir()
+    target.prepare(folder)
+    with open(filler, "wb", buffering=0) as file:
+        fill(file)
+        while (outcome := forked(target, folder, lambda: None)).stdout:
             assert outcome.stdout == says(errno.ENOSPC, target.target(folder))
             target.check_old(folder)
-            filler.truncate(os.fstat(filler.fileno()).st_size - page)
+            file.truncate(os.fstat(file.fileno()).st_size - 4096)
+            count += 1
+    filler.unlink()
     target.check(folder, is_new=True, may_leave=False)
     shutil.rmtree(folder)
-    return count - 1
+    return count
 
 
 def fill(file: Any) -> None:
@@ -280,54 +279,53 @@ def faults(target: Any) -> Iterator[tuple[str, Callable[[], int]]]:
 def program(disk: str | None = None) -> None:
     """Print a line for each fault: what it was, at how many places it was made, and what failed."""
     for target in TARGETS:
-        makers = (
-            faults(target)
-            if disk is None
-            else [("full disk", partial(full_disk, target, Path(disk)))]
-        )
-        for name, make in makers:
+        on_disk = "full disk", partial(full_disk, target, Path(disk or ""))
+        for name, make in faults(target) if disk is None else [on_disk]:
             count, failure = 0, ""
             try:
                 count = make()
+                failure = "" if count else f"{target.name}: no fault was made"
             except Exception as error:
-                failure = "".join(traceback.format_exception(error)[-3:])
-            print(json.dumps([f"{name}: {target.name}", count, failure]), flush=True)
+                text = "".join(traceback.format_exception(error)[-3:])
+                failure = f"{target.name}: {text}"
+            print(json.dumps([name, count, failure]), flush=True)
 
 
-def answers(command: list[str], **environment: str) -> Iterator[Result]:
-    """Run the program; a row for each of its lines."""
-    with subprocess.Popen(
-        command, env=os.environ | environment, stdout=subprocess.PIPE, text=True
-    ) as process:
+def lines_of(command: list[str], **environment: str) -> Iterator[tuple[str, int, str]]:
+    """Run the program and yield what it prints."""
+    environment = os.environ | environment
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            name, count, failure = json.loads(line)
-            yield Result(f"failing writes: {name}", count, BAR, not failure and count > 0, failure)
+        yield from map(json.loads, process.stdout)
     if process.returncode:
-        yield Result("failing writes", 0, BAR, False, f"process ended with {process.returncode}")
+        yield "the process", 0, f"ended with {process.returncode}"
 
 
 def run(report: Report, quick: bool) -> list[Result]:
     """The quick form is the long one."""
-    results, total = [], len(TARGETS) * (1 + len(list(faults(TARGETS[0]))))
-    here = [sys.executable, __file__]
-    with tempfile.TemporaryDirectory() as folder:
-        library = compiled(Path(folder))
-        disk = Path(folder) / "disk"
-        disk.mkdir()
-        mount = [*MOUNT, str(disk)]
-        can_mount = (
-            subprocess.run([*mount, "true"], capture_output=True, check=False).returncode == 0
-        )
-        runs = [answers(here, LD_PRELOAD=str(library))]
-        runs += [answers([*mount, *here, str(disk)])] if can_mount else []
-        for result in itertools.chain(*runs):
-            results.append(result)
-            report("faults", len(results), total)
-    if not can_mount:
-        results.append(Result("failing writes: full disk", 0, BAR, True, "cannot mount one here"))
+    total = len(TARGETS) * (1 + len(list(faults(TARGETS[0]))))
+    counts, failures = Counter[str](), dict[str, list[str]]()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for done, (fault, count, failure) in enumerate(all_lines(folder), start=1):
+            counts[fault] += count
+            failures.setdefault(fault, []).extend([failure] if failure else [])
+            report("faults", done, total)
     report("faults", total, total)
-    return results
+    about = " and ".join(target.name for target in TARGETS)
+    return [
+        Result(f"failing writes: {fault}", counts[fault], BAR, not told, "\n".join(told) or about)
+        for fault, told in failures.items()
+    ]
+
+
+def all_lines(folder: Path) -> Iterator[tuple[str, int, str]]:
+    program, disk = [sys.executable, __file__], folder / "disk"
+    yield from lines_of(program, LD_PRELOAD=str(compiled(folder)))
+    disk.mkdir()
+    mount = [*MOUNT, str(disk)]
+    subprocess.run([*mount, "true"], check=True)
+    yield from lines_of([*mount, *program, str(disk)])
 
 
 def compiled(folder: Path) -> Path:

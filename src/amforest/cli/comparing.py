@@ -134,7 +134,9 @@ def draw(results: dict[str, Progress], path: str) -> None:
     metrics = list(results["AMF"].metrics)
     figure = Figure(figsize=(5 * len(metrics), 4.5), layout="constrained")
     panels = figure.subplots(1, len(metrics), squeeze=False)[0]
-    plot_progress(results, metrics, legend=False, ax=panels)
-    handles, labels = panels[0].get_legend_handles_labels()
+    plot_progress(results, metrics, ax=panels)
+    inside = panels[0].get_legend()  # where it would hide curves
+    handles, labels = inside.legend_handles, [text.get_text() for text in inside.get_texts()]
+    inside.remove()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.savefig(path, dpi=150)

@@ -150,7 +150,7 @@ class Splitter:
         rejects.append(Reject(self._file, self._line, reason, show(line[: self._max])))
         if not len(later) and not is_last:
             self._is_skipping = True
-            return self._end_of_skipped(data, is_last)
+            return _droppable(data)
         self._line += 1
         return min(end + 1, len(data))
 
@@ -158,7 +158,7 @@ class Splitter:
         """Return where the next line begins; if it does not yet, the end of what can be dropped."""
         ends = _line_ends(data, 0, self._delimiter is not None, is_last)
         if not len(ends):
-            return len(data) - data.endswith(b"\r")  # which may be half of a line end
+            return _droppable(data)
         self._is_skipping = False
         self._line += 1
         return int(ends[0]) + 1
@@ -201,6 +201,11 @@ def _scan(data: bytes, start: int, line: int, delimiter: int | None, is_last: bo
     stop, stop_line = int(starts[-1]), int(lines[-1])
     starts = starts[:-1]
     return _Scan(starts, _without_cr(data, starts, ends), lines[:-1], stop, stop_line, line_ends)
+
+
+def _droppable(data: bytes) -> int:
+    """Return how much of a line without end can be dropped: all but half of a line end."""
+    return len(data) - data.endswith(b"\r")
 
 
 def _without_cr(data: bytes, starts: Positions, ends: Positions) -> Positions:

@@ -1,13 +1,15 @@
 """The report of a run: one page of HTML that needs nothing else.
 
-`sections.py` says what is on it, `figures.py` draws, `markup.py` makes HTML of values and names,
-`page.html` is the frame with all styles.
+`sections.py` says what is on it, and `quality.py` how good the forecasts were; `figures.py` draws,
+`markup.py` makes HTML of values and names, and `page.html` is the frame, with all styles.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 
@@ -28,13 +30,11 @@ def prepare_report(folder: Path) -> None:
     OSError
         If the folder can neither be made nor be written to.
     """
-    try:
-        import matplotlib as _  # noqa: PLC0415, ICN001
-    except ImportError as error:
-        raise CommandError("--report needs matplotlib: pip install 'amforest[cli,plot]'") from error
+    if find_spec("matplotlib") is None:
+        raise CommandError("--report needs matplotlib: pip install 'amforest[cli,plot]'")
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(13, os.strerror(13), str(folder))
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 def write_report(outcome: Outcome, folder: Path) -> Path:

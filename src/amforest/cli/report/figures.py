@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from typing import Any
 from xml.etree import ElementTree
 
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from amforest.cli.report.markup import escape, plain
+from amforest.cli.report.markup import plain
 from amforest.evaluation import Progress
 from amforest.plotting import plot_progress, plot_reliability
 from amforest.plotting._common import COLOURS
@@ -27,7 +28,7 @@ Floats = NDArray[np.float64]
 INK = "#010203"  # becomes the colour of the text around
 BLUE, RED = COLOURS[0].lower(), COLOURS[1].lower()
 INKS = {INK: "currentColor", BLUE: "var(--blue)", RED: "var(--red)"}
-STYLE = {
+STYLE: dict[Any, Any] = {
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "grid.color"), INK),
     **dict.fromkeys(("xtick.color", "ytick.color"), INK),
     **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor"), "none"),
@@ -56,7 +57,8 @@ def progress_curve(progress: Progress, metric: str, title: str) -> str | None:
         return None
     with _drawing(WIDTH, HEIGHT) as ax:
         plot_progress(progress, metric, legend=False, ax=ax)
-        ax.set_ylim(*_limits(progress, metric, ax))
+        ax.lines[0].set_linewidth(1.1)  # the dashed one: thinner lines fade on a phone
+        ax.set(xlim=(0, None), ylim=_limits(progress, metric, ax), ylabel="")
         last = f"{progress.metrics[metric]:.5g} over all rows"
         return _svg(ax, f"{title} against rows learnt: {last} in the end", f"progress-{metric}")
 
@@ -68,10 +70,15 @@ def _limits(progress: Progress, metric: str, ax: Axes) -> tuple[float, float]:
     pair = [progress.curve[metric][late], progress.curve[f"{metric}_window"][late]]
     values = np.concatenate(pair)
     values = values[np.isfinite(values)]
-    if not len(values) or values.min() == values.max():
+    if not len(values) or not _apart(values.min(), values.max()):
         return ax.get_ylim()
     room = 0.06 * (values.max() - values.min())
     return values.min() - room, values.max() + room
+
+
+def _apart(low: float, high: float) -> bool:
+    """Whether there are enough numbers between two for an axis."""
+    return high - low > 1e-9 * max(abs(low), abs(high))
 
 
 def reliability(came: NDArray[np.bool_], p: Floats, event: str) -> str:
@@ -111,15 +118,15 @@ def residuals(labels: Floats, forecasts: Floats) -> tuple[str, str] | None:
 def _medians(forecasts: Floats, errors: Floats) -> tuple[list[float], list[float]]:
     """Return the median forecast and residual of groups of equal size, by rising forecasts."""
     parts = np.array_split(np.argsort(forecasts, kind="stable"), min(GROUPS, len(errors)))
-    return [float(np.median(forecasts[p])) for p in parts], [
-        float(np.median(errors[p])) for p in parts
-    ]
+    middles = [[float(np.median(values[part])) for part in parts] for values in (forecasts, errors)]
+    return middles[0], middles[1]
 
 
 def _middle(errors: Floats) -> tuple[float, float]:
     """Return limits that leave out 1 % of the residuals: the largest would squeeze all others."""
-    low, high = np.quantile(errors, [0.005, 0.995])
-    return (float(low), float(high)) if low < high else (float(low) - 0.5, float(low) + 0.5)
+    low, high = np.quantile(errors, [0.005, 0.995]).tolist()
+    room = 0.0 if _apart(low, high) else 0.5 * max(abs(low), 1.0)
+    return low - room, high + room
 
 
 def n_beyond(errors: Floats) -> int:
@@ -145,7 +152,7 @@ def _drawing(width: float, height: float) -> Iterator[Axes]:
 def _svg(ax: Axes, label: str, key: str) -> str:
     """Return the figure as an element of HTML; its ids begin with the key."""
     buffer = io.BytesIO()
-    ax.figure.savefig(buffer, format="svg", metadata={"Date": None})
+    ax.figure.canvas.print_figure(buffer, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(buffer.getvalue())
     for parent in list(root.iter()):
         for child in list(parent):
@@ -164,7 +171,9 @@ def _svg(ax: Axes, label: str, key: str) -> str:
 def _adopt(node: Any) -> None:
     """Make a node one of the page: no namespaces, inks by name, the page's font, short numbers."""
     attributes = {name.rpartition("}")[2]: value for name, value in node.attrib.items()}
-    style = re.sub("#[0-9a-f]{6}", lambda ink: INKS.get(ink[0], ink[0]), attributes.get("style", ""))
+    style = re.sub(
+        "#[0-9a-f]{6}", lambda ink: INKS.get(ink[0], ink[0]), attributes.get("style", "")
+    )
     if style:
         attributes["style"] = re.sub(r"font: (\S+) [^;]*", r"font-size: \1", style)
     for name in NUMBERS.intersection(attributes):

@@ -100,7 +100,7 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], css
         for row in rows
     )
     return (
-        f'<div class="wide {css}"><table>\n<caption>{caption}</caption>\n'
+        f'<div class="wide {css}"><table>\n<caption><span>{caption}</span></caption>\n'
         f"<thead><tr>{top}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
     )
 
@@ -114,9 +114,10 @@ def bar(words: str, share: float) -> str:
     return f'<td><span class="bar" style="--share: {share:.3f}"></span>{words}</td>'
 
 
-def figure(svg: str, caption: str) -> str:
+def figure(svg: str, words: str, *, title: str) -> str:
     """Return a picture with what is to be said of it."""
-    return f"<figure>\n{svg}\n<figcaption>{caption}</figcaption>\n</figure>"
+    caption = f"<strong>{title}</strong> {words}".strip()
+    return f"<figure>\n<figcaption>{caption}</figcaption>\n{svg}\n</figure>"
 
 
 def side_by_side(*blocks: str) -> str:
