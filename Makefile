@@ -2,8 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CPP := $(wildcard cpp/include/amforest/*.hpp cpp/bindings/*.cpp benchmarks/*.cpp)
+SANITIZED := core core_matches_reference categories missing_values unrestricted persistence new_classes
+COVERING := $(SANITIZED) damage safetensors files limits mondrian_forest sample_weight estimators
+LOAD_PATH := */persistence.py,*/_document.py,*/_safetensors.py,*/_values.py,*/_files.py
 
-.PHONY: demo test lint format bench bench-quick torture coverage theory clean
+.PHONY: demo test lint format bench bench-quick torture coverage asan tsan theory clean
 
 demo: .venv/installed
 	$(BIN)/amforest run --report demo
@@ -14,17 +17,30 @@ test: lint
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run -Werror $(CPP)
+	$(BIN)/clang-format --dry-run -Werror $(CPP) $(wildcard tests/torture/cpp/*)
 	$(BIN)/mypy
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(CPP)
+	$(BIN)/clang-format -i $(CPP) $(wildcard tests/torture/cpp/*)
 
 .venv/installed: pyproject.toml CMakeLists.txt $(CPP)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --editable '.[dev]' --config-settings=cmake.define.AMFOREST_STRICT=ON
+	touch $@
+
+.venv-coverage/installed: pyproject.toml CMakeLists.txt $(CPP)
+	$(PYTHON) -m venv .venv-coverage
+	.venv-coverage/bin/pip install --quiet --editable '.[dev]' \
+		--config-settings=build-dir=build/coverage \
+		--config-settings=cmake.define.AMFOREST_COVERAGE=ON
+	touch $@
+
+.venv-asan/installed: pyproject.toml CMakeLists.txt $(CPP)
+	$(PYTHON) -m venv .venv-asan
+	.venv-asan/bin/pip install --quiet --editable '.[dev]' --config-settings=build-dir=build/asan \
+		--config-settings=cmake.define.AMFOREST_SANITIZE=address,undefined
 	touch $@
 
 # onelearn pins versions that no longer exist; it runs with the current ones.
@@ -41,13 +57,28 @@ bench bench-quick: .venv-bench/installed
 torture: .venv/installed
 	$(BIN)/python tests/torture
 
-# Branches of the load path in Python, lines of the core in C++.
-coverage: .venv/installed
-	$(BIN)/python tests/torture/coverage_report.py
+# Branches of the load path in Python, and of the core in C++.
+coverage: .venv-coverage/installed
+	find build/coverage -name '*.gcda' -delete
+	.venv-coverage/bin/coverage run --branch --source=src/amforest -m pytest -p no:cacheprovider \
+		$(wildcard $(COVERING:%=tests/test_%.py))
+	.venv-coverage/bin/coverage report --show-missing --include='$(LOAD_PATH)'
+	.venv-coverage/bin/gcovr --filter cpp/include --txt-metric branch --exclude-throw-branches \
+		--exclude-unreachable-branches build/coverage
+
+# The core's tests with AddressSanitizer and UndefinedBehaviorSanitizer watching.
+asan: .venv-asan/installed
+	LD_PRELOAD="$(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	.venv-asan/bin/pytest -x -p no:cacheprovider $(wildcard $(SANITIZED:%=tests/test_%.py))
+
+# One learner and eight predicting threads with ThreadSanitizer watching, ten minutes.
+tsan: .venv/installed
+	$(BIN)/python tests/torture --only threads
 
 # The theorems, measured: twenty minutes; docs/theory_experiments.md and its pictures.
 theory: .venv/installed
 	$(BIN)/python examples/theory.py
 
 clean:
-	rm -rf .venv .venv-bench build
+	rm -rf .venv .venv-asan .venv-bench .venv-coverage build

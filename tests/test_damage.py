@@ -3,7 +3,9 @@
 import json
 import math
 import resource
+import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -26,10 +28,13 @@ FILES = {file.name: file for file in damage.originals()}
 
 
 @pytest.fixture(autouse=True)
-def _warnings_are_errors():
+def _nothing_goes_on_for_ever():
+    """Warnings are errors, and what takes too long ends the process: no exception could."""
+    signal.alarm(300)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
+    signal.alarm(0)
 
 
 @pytest.fixture
@@ -152,6 +157,10 @@ def many_classes(document, arrays):
         arrays[name] = np.zeros(0, arrays[name].dtype)
 
 
+def nobodys_categories(document, arrays):
+    document["forest"]["fitted"] |= {"categories": None, "categorical": []}
+
+
 def unfitted(document, arrays):
     """Columns of a forest that is not there."""
     document["forest"]["fitted"] = document["forest"]["core"] = None
@@ -194,6 +203,8 @@ HOSTILE = {
     "a lifetime in a box": ("regressor", put(3.0, *OPTIONS, "lifetime")),
     "a discount in a box": ("regressor", put(3.0, *OPTIONS, "discount")),
     "categories of no feature": ("regressor", put([], *FITTED, "categories")),
+    "categories that nobody knows": ("classifier", nobodys_categories),
+    "a name twice": ("regressor", put(["a", "a"], *FITTED, "names")),
     "a name that nobody has": (
         "river_classifier",
         put([GENERATOR, "c"], "columns", "numbers"),
@@ -219,6 +230,19 @@ def test_many_classes_in_many_trees_take_memory_in_proportion_to_the_file():
     model = from_bytes(data)
     assert model.stats()["nodes"] == 3_000
     assert resident() - before < 50 * len(data)
+
+
+def seconds_for_categories(values):
+    data = resealed("classifier", put([values], *FITTED, "categories"))
+    began = time.process_time()
+    damage.survives(data)
+    return time.process_time() - began
+
+
+def test_categories_of_one_hash_take_no_longer_than_others():
+    """Python finds k (2^61 - 1) at the same place for all k: a table of them is a list."""
+    plain, same = list(range(8_000)), [k * (2**61 - 1) for k in range(8_000)]
+    assert seconds_for_categories(same) < 0.2 + 50 * seconds_for_categories(plain)
 
 
 def resident() -> int:

@@ -33,7 +33,8 @@ from amforest.baselines import (
     OnlineDummyClassifier,
     OnlineDummyRegressor,
 )
-from amforest.evaluation import MOST_POINTS, Evaluator, progressive_validation
+from amforest.evaluation import Evaluator, progressive_validation
+from amforest.evaluation.curve import MOST_POINTS
 from helpers import tables
 
 N, WINDOW = 160, 40

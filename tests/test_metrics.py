@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 from sklearn import metrics as sk
 
-from amforest import _metrics
-from amforest._metrics import EDGES, EPS, METRICS, NONE, Classes, ClassForecast, Ring, made
+from amforest.evaluation.base_metric import Ring
+from amforest.evaluation.class_metrics import EDGES, EPS
+from amforest.evaluation.classes import NONE, Classes, ClassForecast
+from amforest.evaluation.metrics import ALIASES, METRICS, made
 
 N, WINDOW = 700, 150
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
@@ -285,7 +287,7 @@ def test_an_unknown_name_is_told_with_the_nearest(task, name, says):
 
 
 def test_scikit_learns_names_will_do():
-    for alias, name in _metrics.ALIASES.items():
+    for alias, name in ALIASES.items():
         task = next(task for task in METRICS if name in METRICS[task])
         assert type(made(task, [alias], 5)[alias]) is METRICS[task][name]
 

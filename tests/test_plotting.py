@@ -412,12 +412,13 @@ def test_time_is_logarithmic_if_splits_are_far_apart_or_if_asked():
 
 
 def test_a_mondrian_partition_is_drawn_until_its_lifetime():
-    partition = sample_mondrian([[0, 1], [0, 1]], 1.0, random_state=4)
+    partition = sample_mondrian([[0, 1], [0, 1]], 1.5, random_state=5)
+    assert partition.n_leaves > 3
     ax = plot_tree(partition)
     paths = np.array(lines_of(ax).get_segments())
     assert sorted(paths[:, 0, 1]) == sorted(partition.table["birth_time"])
-    assert ax.get_ylim() == (1.0, 0.0)
-    assert (paths[:, 2, 1] == 1.0).sum() == partition.n_leaves
+    assert ax.get_ylim() == (1.5, 0.0)
+    assert (paths[:, 2, 1] == 1.5).sum() == partition.n_leaves
 
 
 # Decisions and depths
@@ -704,7 +705,10 @@ BAND = ([1.0, 2.0], [1.0, 1.0], [1.0, 1.0])
         (lambda: plot_progress(progress(), []), "metrics is empty"),
         (lambda: plot_progress({}), "progress is empty"),
         (lambda: plot_progress({"AMF": 3}), r"progress\['AMF'\] is 3; it must be a result of"),
-        (lambda: plot_progress(progress(), ax=plt.gca()), "ax has 1 axes; 2 metrics need"),
+        (
+            lambda: plot_progress(progress(), ax=Figure().subplots()),
+            "ax has 1 axes; 2 metrics need",
+        ),
         (lambda: plot_progress(progress(), log="z"), "log is 'z'; it must be"),
         (lambda: plot_reliability(CAME, P[1:]), "probabilities has 299 values; there are 300"),
         (lambda: plot_reliability([0, 1], [0.5, 1.5]), r"probabilities holds 1.5; .* \[0, 1\]"),
@@ -726,3 +730,4 @@ BAND = ([1.0, 2.0], [1.0, 1.0], [1.0, 1.0])
 def test_errors_name_the_argument_and_what_would_be_right(call, message):
     with pytest.raises((ValueError, TypeError, IndexError), match=message):
         call()
+    assert plt.get_fignums() == []  # nothing was begun

@@ -93,7 +93,7 @@ def validated(estimator: Any, X: Any, *y: Any, reset: bool) -> tuple[Any, ...]:
         The numbers of the table are a contiguous array of float32, or a sparse matrix in CSR
         format.
     """
-    if (frame := _as_frame(X)) is not None:
+    if (frame := as_frame(X)) is not None:
         _check_columns(estimator, frame.to_native(), *y, reset=reset)
         kinds = [type(kind).__name__ for kind in frame.schema.values()]
         _find_categorical(estimator, np.isin(kinds, ("Categorical", "Enum")), reset=reset)
@@ -136,7 +136,7 @@ def expects_categories(estimator: Any, *, reset: bool) -> bool:
 
 def count_rows(estimator: Any, X: Any) -> int:
     """Return how many rows X has, before anything is known of its columns."""
-    if _as_frame(X) is not None or expects_categories(estimator, reset=True):
+    if as_frame(X) is not None or expects_categories(estimator, reset=True):
         return int(_num_samples(X))
     return int(check_array(_as_numbers(X), **CONVERSION).shape[0])
 
@@ -233,7 +233,7 @@ def _without_duplicates(X: Sparse) -> Sparse:
     return X
 
 
-def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
+def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """Wrap a data frame of any library; None if X is none."""
     if isinstance(X, np.ndarray | list | tuple) or issparse(X):
         return None

@@ -350,9 +350,10 @@ def exercise(model: Any) -> None:
     check_trees(model)
     rows, labels = probes(model, forest)
     check_forecasts(model, rows)
-    if forest is model:
-        check_batch(model, rows)
+    check_batch(model, rows)
     learn(model, rows, labels)
+    if forest is not model:
+        learn(model, [{"a feature that is new": 1.0}], labels[:1])
     check_forecasts(model, rows)
     copy = assert_saved(model)
     for x in rows:
@@ -414,16 +415,22 @@ def check_forecasts(model: Any, rows: list[Any]) -> None:
 
 def check_batch(model: Any, rows: list[Any]) -> None:
     """A batch is forecast as its rows are."""
+    if isinstance(rows[0], dict):
+        batch = model.predict_proba_many(pd.DataFrame(rows, dtype=object)).to_numpy()
+    else:
+        ask = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+        batch = ask(table(model, rows)).reshape(len(rows), -1)
+    for x, expected in zip(rows, batch, strict=True):
+        assert forecast(model, x).tobytes() == expected.tobytes()
+
+
+def table(model: Any, rows: list[Any]) -> Any:
     X = np.empty((len(rows), len(rows[0])), dtype=object)
     X[:] = rows
     if model._categories is None:
         X = X.astype(np.float64)
-    if hasattr(model, "feature_names_in_"):
-        X = pd.DataFrame(X, columns=model.feature_names_in_)
-    ask = model.predict_proba if hasattr(model, "predict_proba") else model.predict
-    batch = ask(X).reshape(len(rows), -1)
-    for x, expected in zip(rows, batch, strict=True):
-        assert forecast(model, x).tobytes() == expected.tobytes()
+    names = getattr(model, "feature_names_in_", None)
+    return X if names is None else pd.DataFrame(X, columns=names)
 
 
 def learn(model: Any, rows: list[Any], labels: list[Any]) -> None:

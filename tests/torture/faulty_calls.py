@@ -131,125 +131,118 @@ def samples(model: Any) -> int:
 
 def calls(quick: bool) -> Iterator[Call]:
     """All that a model does, with each kind of model that does it in another way."""
-    from amforest import AMFClassifier, AMFRegressor
-    from amforest.baselines import MondrianForestClassifier
+    models = Models(40 if quick else 400)
+    yield from learning(models)
+    yield from test_then_train(models)
+    yield from looking(models)
+    yield from saving("classes", models.classes)
+    yield from saving("categories", models.categories)
+    if not quick:
+        yield from saving("numbers", models.numbers)
+        yield from saving("unrestricted", models.unrestricted)
 
-    rng = np.random.default_rng(0)
-    n = 40 if quick else 400
-    X, more = rng.normal(size=(2, n, 3))
-    y, labels = X[:, 0] + X[:, 1], (X[:, 0] > 0).astype(int)
-    weights = rng.exponential(size=n)
-    codes = np.column_stack([rng.integers(0, 5, n), X[:, 1:]])
-    seeded = {"n_estimators": 2, "random_state": 0}
-    classifier = AMFClassifier(**seeded).partial_fit(X, labels)
-    regressor = AMFRegressor(**seeded).partial_fit(X, y)
-    threads = AMFClassifier(**seeded, n_jobs=2).partial_fit(X, labels)
-    box = AMFClassifier(
-        **seeded, partition="unrestricted", bounds=(-9.0, 9.0), predict_extends=True
-    ).partial_fit(X[:20], labels[:20])
-    mixed = AMFClassifier(**seeded, categorical_features=[0]).partial_fit(codes, labels)
-    extends = AMFRegressor(**seeded, predict_extends=True).partial_fit(X, y)
-    mondrian = MondrianForestClassifier(**seeded).partial_fit(X, labels)
-    many = rng.normal(size=(2 * n + 300, 3))  # so many that threads, and large blocks, are used
-    many_labels = (many[:, 0] > 0).astype(int)
 
-    # Learning
-    yield Call("partial_fit, classes", classifier, lambda m: m.partial_fit(many, many_labels))
-    yield Call("partial_fit, numbers", regressor, lambda m: m.partial_fit(more, y))
-    yield Call("partial_fit, two threads", threads, lambda m: m.partial_fit(many, many_labels))
-    new = AMFClassifier(**seeded)
-    yield Call("partial_fit, the first", new, lambda m: m.partial_fit(X, labels, classes=[0, 1]))
-    yield Call(
-        "partial_fit, the first, of unknown classes",
-        new,
-        lambda m, X, y: m.partial_fit(X, y),
-        (X, labels),
-    )
-    yield Call("fit, afresh", regressor, lambda m: m.fit(more, y))
-    yield Call(
-        "partial_fit, weights", regressor, lambda m: m.partial_fit(more, y, sample_weight=weights)
-    )
+class Models:
+    """Models that have learnt n rows, and more rows for them."""
+
+    def __init__(self, n: int) -> None:
+        from amforest import AMFClassifier, AMFRegressor
+        from amforest.baselines import MondrianForestClassifier
+
+        rng = np.random.default_rng(0)
+        X, self.X = rng.normal(size=(2, n, 3))
+        self.y, self.labels = X[:, 0] + X[:, 1], (X[:, 0] > 0).astype(int)
+        self.weights = rng.exponential(size=n)
+        self.codes = np.column_stack([rng.integers(0, 5, n), X[:, 1:]])
+        # So many that threads are used, and large blocks of memory.
+        self.many = rng.normal(size=(2 * n + 300, 3))
+        self.many_labels = (self.many[:, 0] > 0).astype(int)
+        how = {"n_estimators": 2, "random_state": 0}
+        self.new = AMFClassifier(**how)
+        self.classes = AMFClassifier(**how).partial_fit(X, self.labels)
+        self.numbers = AMFRegressor(**how).partial_fit(X, self.y)
+        self.threads = AMFClassifier(**how, n_jobs=2).partial_fit(X, self.labels)
+        self.categories = AMFClassifier(**how, categorical_features=[0])
+        self.categories.partial_fit(self.codes, self.labels)
+        box = {"partition": "unrestricted", "bounds": (-9.0, 9.0), "predict_extends": True}
+        self.unrestricted = AMFClassifier(**how, **box).partial_fit(X[:20], self.labels[:20])
+        self.extends = AMFRegressor(**how, predict_extends=True).partial_fit(X, self.y)
+        self.smoothing = MondrianForestClassifier(**how).partial_fit(X, self.labels)
+
+
+def learning(of: Models) -> Iterator[Call]:
+    X, y, labels, weights, many = of.X, of.y, of.labels, of.weights, of.many
+    gaps = np.where(X > 0, X, np.nan)
+    more_classes = np.where(np.arange(len(X)) % 10 == 9, np.arange(len(X)) // 10 % 4, labels)
+    more_codes = of.codes + np.array([3, 0, 0])
+
+    def learn(m: Any, X: Any, y: Any, **how: Any) -> Any:
+        return m.partial_fit(X, y, **how)
+
+    def of_known_classes(m: Any) -> Any:
+        return learn(m, X, labels, classes=[0, 1])
+
+    yield Call("partial_fit, classes", of.classes, lambda m: learn(m, many, of.many_labels))
+    yield Call("partial_fit, two threads", of.threads, lambda m: learn(m, many, of.many_labels))
+    yield Call("partial_fit, numbers", of.numbers, lambda m: learn(m, X, y))
+    yield Call("partial_fit, the first", of.new, of_known_classes)
+    yield Call("partial_fit, the first, of unknown classes", of.new, learn, (X, labels))
+    yield Call("partial_fit, new classes", of.classes, learn, (X, more_classes))
+    yield Call("partial_fit, gaps", of.classes, lambda m: learn(m, gaps, labels))
+    yield Call("partial_fit, weights", of.numbers, lambda m: learn(m, X, y, sample_weight=weights))
     yield Call(
         "partial_fit, the first fractions",
-        classifier,
-        lambda m: m.partial_fit(more, labels, sample_weight=weights),
+        of.classes,
+        lambda m: learn(m, X, labels, sample_weight=weights),
     )
-    yield Call(
-        "partial_fit, gaps", classifier, lambda m: m.partial_fit(np.where(more > 0, more, np.nan), labels)
-    )
-    yield Call("learn_one, classes", classifier, lambda m: m.learn_one(more[0], 1))
-    yield Call("learn_one, numbers", regressor, lambda m: m.learn_one(more[0], 1.5))
-    yield Call("learn_one, a new class", classifier, lambda m: m.learn_one(more[0], 7))
-    yield Call(
-        "partial_fit, new classes",
-        classifier,
-        lambda m, X, y: m.partial_fit(X, y),
-        (more, np.where(np.arange(n) % 10 == 9, np.arange(n) // 10 % 4, labels)),
-    )
-    yield Call(
-        "partial_fit, new categories",
-        mixed,
-        lambda m: m.partial_fit(codes + [3, 0, 0], labels),
-    )
-    yield Call("learn_one, a new category", mixed, lambda m: m.learn_one([50.0, 0.5, 0.5], 1))
-    yield Call(
-        "partial_fit, unrestricted",
-        box,
-        lambda m, X, y: m.partial_fit(X, y),
-        (more[:20], labels[:20]),
-    )
-    yield Call("learn_one, unrestricted", box, lambda m: m.learn_one(more[0], 1))
-    yield Call(
-        "test-then-train, classes",
-        classifier,
-        lambda m: m.partial_fit_predict_proba(more, labels),
-    )
-    yield Call("test-then-train, numbers", regressor, lambda m: m.partial_fit_predict(more, y))
-    yield Call(
-        "test-then-train, two threads",
-        threads,
-        lambda m: m.partial_fit_predict_proba(many, many_labels),
-    )
-    yield Call(
-        "test-then-train, new classes",
-        classifier,
-        lambda m, X, y: m.partial_fit_predict_proba(X, y),
-        (more, np.where(np.arange(n) % 20 == 9, 5 + np.arange(n) // 20 % 3, labels)),
-    )
-
-    # Looking
-    for name, model in (
-        ("classes", classifier),
-        ("numbers", regressor),
-        ("two threads", threads),
-        ("categories", mixed),
-        ("unrestricted", box),
-        ("extends", extends),
-        ("smoothing", mondrian),
-    ):
-        rows = {mixed: codes, box: more[:3]}.get(model, many)
-        yield Call(f"predict, {name}", model, lambda m, rows=rows: m.predict(rows))
-        yield Call(f"predict_one, {name}", model, lambda m, rows=rows: m.predict_one(rows[0]))
-    yield Call("predict_proba_by_tree", classifier, lambda m: m.predict_proba_by_tree(more))
-    yield Call("weighted_depth", classifier, lambda m: m.weighted_depth(more))
-    yield Call("apply", classifier, lambda m: m.apply(more))
-    for name, model in (("classes", classifier), ("numbers", regressor), ("categories", mixed)):
-        yield Call(f"tree_table, {name}", model, lambda m: m.tree_table(0))
-        yield Call(f"stats, {name}", model, lambda m: m.stats())
-        yield from save_and_load(name, model)
-    yield from save_and_load("unrestricted", box)
+    yield Call("partial_fit, new categories", of.categories, lambda m: learn(m, more_codes, labels))
+    yield Call("partial_fit, unrestricted", of.unrestricted, learn, (X[:20], labels[:20]))
+    yield Call("fit, afresh", of.numbers, lambda m: m.fit(X, y))
+    yield Call("learn_one, classes", of.classes, lambda m: m.learn_one(X[0], 1))
+    yield Call("learn_one, numbers", of.numbers, lambda m: m.learn_one(X[0], 1.5))
+    yield Call("learn_one, a new class", of.classes, lambda m: m.learn_one(X[0], 7))
+    yield Call("learn_one, a new category", of.categories, lambda m: m.learn_one([50.0, 0, 0], 1))
+    yield Call("learn_one, unrestricted", of.unrestricted, lambda m: m.learn_one(X[0], 1))
 
 
-def save_and_load(name: str, model: Any) -> Iterator[Call]:
+def test_then_train(of: Models) -> Iterator[Call]:
+    X, labels, many = of.X, of.labels, of.many
+    new_classes = np.where(np.arange(len(X)) % 20 == 9, 5 + np.arange(len(X)) // 20 % 3, labels)
+
+    def learn(m: Any, X: Any, y: Any) -> Any:
+        return m.partial_fit_predict_proba(X, y)
+
+    yield Call("test-then-train, classes", of.classes, lambda m: learn(m, X, labels))
+    yield Call("test-then-train, two threads", of.threads, lambda m: learn(m, many, of.many_labels))
+    yield Call("test-then-train, new classes", of.classes, learn, (X, new_classes))
+    yield Call("test-then-train, numbers", of.numbers, lambda m: m.partial_fit_predict(X, of.y))
+
+
+def looking(of: Models) -> Iterator[Call]:
+    rows = {"categories": of.codes, "unrestricted": of.X[:3]}
+    kinds = ("classes", "numbers", "threads", "categories", "unrestricted", "extends", "smoothing")
+    for kind in kinds:
+        X, model = rows.get(kind, of.many), getattr(of, kind)
+        name = "two threads" if kind == "threads" else kind
+        yield Call(f"predict, {name}", model, lambda m, X=X: m.predict(X))
+        yield Call(f"predict_one, {name}", model, lambda m, X=X: m.predict_one(X[0]))
+    yield Call("predict_proba_by_tree", of.classes, lambda m: m.predict_proba_by_tree(of.X))
+    yield Call("weighted_depth", of.classes, lambda m: m.weighted_depth(of.X))
+    yield Call("apply", of.classes, lambda m: m.apply(of.X))
+    for kind in ("classes", "numbers", "categories"):
+        yield Call(f"tree_table, {kind}", getattr(of, kind), lambda m: m.tree_table(0))
+        yield Call(f"stats, {kind}", getattr(of, kind), lambda m: m.stats())
+
+
+def saving(kind: str, model: Any) -> Iterator[Call]:
     """The ways into bytes and back."""
     from amforest import persistence
 
     data, pickled = model.to_bytes(), pickle.dumps(model)
-    yield Call(f"to_bytes, {name}", model, lambda m: m.to_bytes())
-    yield Call(f"from_bytes, {name}", model, lambda m: persistence.from_bytes(data))
-    yield Call(f"pickle.dumps, {name}", model, pickle.dumps)
-    yield Call(f"pickle.loads, {name}", model, lambda m: pickle.loads(pickled))
-    yield Call(f"deepcopy, {name}", model, copy.deepcopy)
+    yield Call(f"to_bytes, {kind}", model, lambda m: m.to_bytes())
+    yield Call(f"from_bytes, {kind}", model, lambda m: persistence.from_bytes(data))
+    yield Call(f"pickle.dumps, {kind}", model, pickle.dumps)
+    yield Call(f"pickle.loads, {kind}", model, lambda m: pickle.loads(pickled))
 
 
 def main() -> None:

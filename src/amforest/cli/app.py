@@ -76,7 +76,7 @@ def run(
     trees: Annotated[int, typer.Option(min=1, help="How many trees.")] = 10,
     step: Annotated[
         float | None,
-        typer.Option(help="Learning rate of the weights; else 1, or 1 / (4 variance of the labels)."),
+        typer.Option(help="Learning rate of the weights; else 1, or 1 / (4 label variance)."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same number gives the same forest.")] = 0,
     threads: Annotated[int, typer.Option(help="How many threads; -1 means all cores.")] = 1,

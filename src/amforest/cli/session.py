@@ -260,7 +260,7 @@ def forecast_rows(
 
 def _widened(part: Forecasts, classes: NDArray[Any]) -> NDArray[Any]:
     wide = np.zeros((len(part.labels), len(classes)))
-    wide[:, np.searchsorted(classes, part.classes)] = part.forecasts
+    wide[:, np.isin(classes, part.classes)] = part.forecasts
     return wide
 
 

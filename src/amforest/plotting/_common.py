@@ -21,7 +21,7 @@ from amforest._base import Forest
 Floats = NDArray[np.float64]
 Table = NDArray[Any]
 
-# Okabe and Ito's, without their yellow, which vanishes on white. Neighbours differ in lightness.
+# Okabe and Ito's, without their yellow, which vanishes on white. In grey, markers differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 GLYPHS = ("●", "▲")  # the first two markers in text
@@ -105,11 +105,9 @@ def check_numeric(model: Any, *widths: int) -> None:
         raise ValueError(f"model has categories in {name!r}; only numbers can be drawn as an axis")
 
 
-def points_or_none(model: Any, X: ArrayLike | None, y: ArrayLike | None = None) -> Floats | None:
-    """Return rows of numbers, whose columns must be the model's."""
+def rows_of(model: Any, X: ArrayLike | None) -> Floats | None:
+    """Return rows of numbers, if there are any; their columns must be the model's."""
     if X is None:
-        if y is not None:
-            raise ValueError("X is None; it must hold the points whose labels y holds")
         return None
     how: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
     with no_names_needed():

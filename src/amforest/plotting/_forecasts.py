@@ -25,6 +25,7 @@ from amforest.plotting._common import (
     column,
     marker,
     no_names_needed,
+    rows_of,
 )
 
 
@@ -121,47 +122,66 @@ def _mixed(probabilities: Floats) -> Floats:
 # Points, and what explains them
 
 
-def draw_points(ax: Axes, points: Floats, y: ArrayLike | None, model: Any, shades: Shades) -> None:
-    """Draw rows: by class, or coloured as forecasts are."""
-    size = float(np.clip(3_000 / len(points), 5, 28))
+@dataclass(frozen=True)
+class Points:
+    """Rows to be drawn, and their labels: positions among the classes, or numbers."""
+
+    rows: Floats
+    labels: NDArray[Any] | None
+
+
+def points_of(model: Any, X: ArrayLike | None, y: ArrayLike | None) -> Points | None:
+    """Check rows and labels, if there are any, before anything is drawn."""
+    rows = rows_of(model, X)
+    if rows is None:
+        if y is not None:
+            raise ValueError("X is None; it must hold the points whose labels y holds")
+        return None
     if y is None:
-        _scatter(ax, points, size / 2, color=DARK)
+        return Points(rows, None)
+    if is_classifier(model):
+        return Points(rows, _class_codes(model.classes_, y, len(rows)))
+    return Points(rows, column(y, "y", len(rows)))
+
+
+def draw_points(ax: Axes, points: Points, model: Any, shades: Shades) -> None:
+    """Draw points: by class, or coloured as forecasts are."""
+    rows, labels = points.rows, points.labels
+    size = float(np.clip(3_000 / len(rows), 5, 28))
+    if labels is None:
+        _scatter(ax, rows, size / 2, color=DARK)
     elif is_classifier(model):
-        codes = class_codes(model.classes_, y, len(points))
         for k in range(len(model.classes_)):
-            _scatter(ax, points[codes == k], size, color=colour(k), marker=marker(k))
+            _scatter(ax, rows[labels == k], size, color=colour(k), marker=marker(k))
     else:
-        targets = column(y, "y", len(points))
-        _scatter(ax, points, size, c=targets, cmap=shades.cmap, norm=shades.norm, edgecolor=DARK)
+        _scatter(ax, rows, size, c=labels, cmap=shades.cmap, norm=shades.norm, edgecolor=DARK)
 
 
-def _scatter(ax: Axes, points: Floats, size: float, **style: Any) -> None:
+def _scatter(ax: Axes, rows: Floats, size: float, **style: Any) -> None:
     edge: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.5 if size > 10 else 0.25}
-    ax.scatter(points[:, 0], points[:, 1], s=size, zorder=3, **edge | style)
+    ax.scatter(rows[:, 0], rows[:, 1], s=size, zorder=3, **edge | style)
 
 
-def explain(ax: Axes, shades: Shades | None, model: Any, y: ArrayLike | None) -> None:
+def explain(ax: Axes, shades: Shades | None, model: Any, points: Points | None) -> None:
     """Put the scale of the field, if there is any, and the classes beside the axes."""
-    has_classes = is_classifier(model) and (y is not None or shades is not None)
+    has_labels = points is not None and points.labels is not None
     if shades is None or not shades.is_scale:
-        if has_classes:
+        if is_classifier(model) and (has_labels or shades is not None):
             class_legend(ax, model.classes_)
         return
-    label = shades.label
-    if y is not None and not is_classifier(model):
-        label = f"{label}, and y of the points"
-    elif y is not None and len(model.classes_) == 2:  # two markers need no legend of their own
-        names = [f"{glyph} {label}" for glyph, label in zip(GLYPHS, model.classes_, strict=True)]
+    label, extend = shades.label, "neither"
+    if has_labels and not is_classifier(model):
+        label, extend = f"{label}, and y of the points", "both"  # where labels are beyond forecasts
+    elif has_labels and len(model.classes_) == 2:  # two markers need no legend of their own
+        names = [f"{glyph} {name}" for glyph, name in zip(GLYPHS, model.classes_, strict=True)]
         label = f"{label}   ({', '.join(names)})"
-    elif y is not None:
+    elif has_labels:
         class_legend(ax, model.classes_)
     scale = ScalarMappable(shades.norm, shades.cmap)
-    # What points may exceed: regression's forecasts.
-    extend = "both" if y is not None and not is_classifier(model) else "neither"
     ax.figure.colorbar(scale, ax=ax, label=label, pad=0.02, extend=extend)
 
 
-def class_codes(classes: NDArray[Any], y: ArrayLike, length: int) -> NDArray[np.intp]:
+def _class_codes(classes: NDArray[Any], y: ArrayLike, length: int) -> NDArray[np.intp]:
     """Return the positions of labels among the classes."""
     labels = np.asarray(y)
     if labels.shape != (length,):

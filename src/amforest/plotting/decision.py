@@ -18,9 +18,8 @@ from amforest.plotting._common import (
     check_numeric,
     feature_names,
     grown,
-    points_or_none,
 )
-from amforest.plotting._forecasts import draw_points, explain, shades_of
+from amforest.plotting._forecasts import draw_points, explain, points_of, shades_of
 
 
 def plot_decision(
@@ -78,8 +77,12 @@ def plot_decision(
     model = grown(model)
     check_numeric(model, 2)
     check_count(resolution, "resolution", 2)
-    points = points_or_none(model, X, y)
-    box = around(*box_of(model, points)) if bounds is None else _checked(bounds)
+    points = points_of(model, X, y)
+    box = (
+        around(*box_of(model, None if points is None else points.rows))
+        if bounds is None
+        else _checked(bounds)
+    )
     sides, rows = grid(*box, resolution)
     shades = shades_of(model, rows, tree, positive)
     field = shades.values.reshape(resolution, resolution, *shades.values.shape[1:])
@@ -88,9 +91,9 @@ def plot_decision(
     if shades.best is not None and positive is None:
         _draw_borders(ax, sides, shades.best.reshape(resolution, resolution))
     if points is not None:
-        draw_points(ax, points, y, model, shades)
+        draw_points(ax, points, model, shades)
     if legend:
-        explain(ax, shades, model, y)
+        explain(ax, shades, model, points)
     names = feature_names(model)
     ax.set(xlabel=names[0], ylabel=names[1])
     return ax

@@ -20,7 +20,7 @@ from amforest.plotting._common import (
     feature_names,
     grown_forest,
     no_names_needed,
-    points_or_none,
+    rows_of,
 )
 from amforest.plotting.decision import around, draw_field, grid
 
@@ -74,12 +74,13 @@ def plot_weighted_depth(
         check_count(resolution, "resolution", 2)
     if forest.n_features_in_ == 1:
         return _plot_lines(forest, _places(forest, X, resolution), legend, ax)
-    sides, rows = grid(*around(*box_of(forest, points_or_none(forest, X))), resolution or 200)
-    field = _depths(forest, rows).mean(axis=1).reshape(len(sides[1]), len(sides[0]))
+    sides, rows = grid(*around(*box_of(forest, rows_of(forest, X))), resolution or 200)
+    depths = _depths(forest, rows)
+    field = depths.mean(axis=1).reshape(len(sides[1]), len(sides[0]))
     ax = axes_for(ax, (6.4, 4.6))
     image = draw_field(ax, sides, field, cmap="viridis")
     if legend:
-        label = f"{LABEL}, mean of {forest.n_estimators} trees"
+        label = f"{LABEL}, mean of {depths.shape[1]} trees"
         ax.figure.colorbar(image, ax=ax, label=label, pad=0.02)
     names = feature_names(forest)
     ax.set(xlabel=names[0], ylabel=names[1])

@@ -21,9 +21,8 @@ from amforest.plotting._common import (
     colour,
     feature_names,
     grown_forest,
-    points_or_none,
 )
-from amforest.plotting._forecasts import Shades, draw_points, explain, shades_of
+from amforest.plotting._forecasts import Shades, draw_points, explain, points_of, shades_of
 from amforest.theory import MondrianPartition
 from amforest.theory._common import check_points
 
@@ -91,7 +90,7 @@ def plot_partition(
     forest = grown_forest(model)
     check_numeric(forest, 2)
     tree = check_tree(forest, tree)
-    points = points_or_none(forest, X, y)
+    points = points_of(forest, X, y)
     table = forest.tree_table(tree)
     cells, leaves = _cells_of(forest, table), table["left"] < 0
     # The upper corner belongs to the cell, and where there is one to the range.
@@ -102,9 +101,9 @@ def plot_partition(
     if ranges and forest._grown().bounds is None:
         _draw_ranges(ax, table)
     if points is not None:
-        draw_points(ax, points, y, forest, shades)
+        draw_points(ax, points, forest, shades)
     if legend:
-        explain(ax, shades if forecasts else None, forest, y)
+        explain(ax, shades if forecasts else None, forest, points)
     names = feature_names(forest)
     ax.set(xlabel=names[0], ylabel=names[1])
     return ax

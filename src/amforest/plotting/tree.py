@@ -54,7 +54,7 @@ def plot_tree(
         How deep the tree is drawn; what is below becomes a triangle. None means as deep as 24 ends
         of branches allow.
     scale : {"auto", "linear", "log"}, default="auto"
-        The scale of time. "log" is linear up to the first split, from where time 0 is seen;
+        The scale of time. "log" is linear from 0 to the first split, and logarithmic from there;
         "auto" is "log" if the last split drawn is more than 20 times as late as the first.
     legend : bool, default=True
         Whether classes and lines are explained beside the axes.

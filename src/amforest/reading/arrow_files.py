@@ -38,13 +38,17 @@ def open_file(file: File) -> Opened:
             raise StreamError(f"{file.name}: Parquet cannot be read from a pipe")
         return _Parquet(file)
     source = Bytes(file)
-    head = source.read_exactly(len(_MAGIC))
-    if head[:4] in _OTHERS:
-        raise StreamError(f"{file.name} is {_OTHERS[head[:4]]}")
-    if head == _MAGIC and file.is_regular:
+    try:
+        head = source.read_exactly(len(_MAGIC))
+        if head[:4] in _OTHERS:
+            raise StreamError(f"{file.name} is {_OTHERS[head[:4]]}")
+        if head != _MAGIC or not file.is_regular:
+            return _ArrowStream(source, b"" if head == _MAGIC else head)
+    except BaseException:
         source.close()
-        return _ArrowFile(file)
-    return _ArrowStream(source, b"" if head == _MAGIC else head)
+        raise
+    source.close()
+    return _ArrowFile(file)
 
 
 class _Parquet:

@@ -125,7 +125,7 @@ def _parts(values: Array) -> dict[str, Array]:
         hour = pc.add(pc.hour(values).cast(pa.float64()), pc.divide(minute, 60.0))
         parts |= {".hour": hour, ".minute": minute, ".second": second}
         parts[".time"] = pc.divide(
-            values.cast(TIME).cast(pa.int64()).cast(pa.float64()), _DAY_IN_US
+            values.cast(TIME).cast(pa.int64()).cast(pa.float64(), safe=False), _DAY_IN_US
         )
     else:
         parts[".time"] = values.cast(pa.int32())

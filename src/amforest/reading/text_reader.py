@@ -55,6 +55,7 @@ class RecordReader:
         self._block_bytes = block_bytes
         self._first = first
         self._pending: deque[Records] = deque()
+        self._n_kept = self._bytes_kept = 0
         self._ended = False
 
     def __iter__(self) -> Iterator[Records]:
@@ -70,7 +71,7 @@ class RecordReader:
             if block.rejects and not (len(block) and block.lines[0] < block.rejects[0].line):
                 raise StreamError(f"{block.rejects[0]}, where the names of columns should be")
             if len(block):
-                self._pending.append(block.keep(slice(1, None), block.rejects))
+                self._keep(block.keep(slice(1, None), block.rejects))
                 return block[0]
         return None
 
@@ -80,9 +81,9 @@ class RecordReader:
         A pipe that pauses is not waited for, once it has given a record.
         """
         while not self._ended and not self._is_enough():
-            if any(map(len, self._pending)) and not self._source.ready(PAUSE):
+            if self._n_kept and not self._source.ready(PAUSE):
                 break
-            self._pending.append(self._next())
+            self._keep_next()
         sample, n_rows, n_bytes = [], 0, 0
         for block in self._pending:
             sizes = n_bytes + np.cumsum(block.ends - block.starts)
@@ -97,12 +98,20 @@ class RecordReader:
         """Wait for more to sample from; return whether there could be any."""
         if self._ended or self._is_enough():
             return False
-        self._pending.append(self._next())
+        self._keep_next()
         return True
 
     def _is_enough(self) -> bool:
-        n_rows, n_bytes = sum(map(len, self._pending)), sum(b.n_bytes for b in self._pending)
-        return n_rows >= SAMPLE_ROWS or n_bytes > SAMPLE_BYTES
+        return self._n_kept >= SAMPLE_ROWS or self._bytes_kept > SAMPLE_BYTES
+
+    def _keep_next(self) -> None:
+        self._keep(self._next())
+
+    def _keep(self, block: Records) -> None:
+        if len(block) or block.rejects:
+            self._pending.append(block)
+            self._n_kept += len(block)
+            self._bytes_kept += block.n_bytes
 
     def _next(self) -> Records:
         data = self._first or self._source.read(self._block_bytes)

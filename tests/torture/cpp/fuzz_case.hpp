@@ -35,8 +35,7 @@ static_assert(std::has_unique_object_representations_v<std::uint64_t> && sizeof(
 
 // How the label models differ where a forest is made.
 template <class Labels> Labels new_labels(const Settings &, const std::shared_ptr<ClassPrior> &);
-template <>
-inline RunningMean new_labels(const Settings &, const std::shared_ptr<ClassPrior> &) {
+template <> inline RunningMean new_labels(const Settings &, const std::shared_ptr<ClassPrior> &) {
     return {};
 }
 template <>
@@ -207,18 +206,16 @@ template <class Labels> FlatForest<Labels, Borrowed> borrowed(const Columns<Labe
 }
 
 // As the binding does; throws std::invalid_argument if the case is refused.
-template <class Labels>
-std::unique_ptr<Forest<Labels>> restored_forest(const Case<Labels> &from) {
+template <class Labels> std::unique_ptr<Forest<Labels>> restored_forest(const Case<Labels> &from) {
     const Settings &s = from.settings;
     const auto prior = std::make_shared<ClassPrior>(s.n_classes, s.dirichlet);
     const Layout layout = from.layout();
     const Options options = from.options();
-    auto trees = restored<Labels>(borrowed<Labels>(from.flat), layout, from.n_classes(),
-                                  s.n_samples, [&](const Rng::State &state, std::size_t n_trees) {
-                                      return Tree<Labels>(layout, options,
-                                                          new_labels<Labels>(s, prior), state,
-                                                          n_trees);
-                                  });
+    auto trees = restored<Labels>(
+        borrowed<Labels>(from.flat), layout, from.n_classes(), s.n_samples,
+        [&](const Rng::State &state, std::size_t n_trees) {
+            return Tree<Labels>(layout, options, new_labels<Labels>(s, prior), state, n_trees);
+        });
     require(trees.front().max_leaves() > 0, "max_nodes and max_bytes");
     return std::make_unique<Forest<Labels>>(std::move(trees), s.n_samples);
 }

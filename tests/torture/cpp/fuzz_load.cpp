@@ -109,7 +109,9 @@ class Random {
         return values.begin()[below(values.size())];
     }
     // One of the column's, which is not empty.
-    template <class T> T among(const std::vector<T> &column) { return column[below(column.size())]; }
+    template <class T> T among(const std::vector<T> &column) {
+        return column[below(column.size())];
+    }
 
   private:
     std::uint64_t state_;
@@ -156,15 +158,16 @@ template <class Labels> class RowMaker {
         if (has_gaps && random_.below(4) == 0) return kMissing;
         if (!is_learnt && random_.below(4) == 0) return kUnknown;
         const std::size_t room = layout_.categories.room()[f];
-        return static_cast<float>(random_.below(random_.among({room, std::min<std::size_t>(room, 3)})));
+        return static_cast<float>(
+            random_.below(random_.among({room, std::min<std::size_t>(room, 3)})));
     }
 
     float number(bool has_gaps) {
         if (has_gaps && random_.below(4) == 0) return kMissing;
         switch (random_.below(6)) {
         case 0:
-            return random_.among({0.0F, -0.0F, 1.0F, -1e-45F, 1e-38F, kLargestFeature,
-                                  -kLargestFeature});
+            return random_.among(
+                {0.0F, -0.0F, 1.0F, -1e-45F, 1e-38F, kLargestFeature, -kLargestFeature});
         case 1:
             return near(given_.flat.threshold);
         case 2:
@@ -197,9 +200,8 @@ template <class Labels> class RowMaker {
         if constexpr (Case<Labels>::kHasClasses) {
             return static_cast<std::uint32_t>(random_.below(n_classes));
         } else {
-            const double mean = given_.flat.labels.mean.empty()
-                                    ? 0.5
-                                    : random_.among(given_.flat.labels.mean);
+            const double mean =
+                given_.flat.labels.mean.empty() ? 0.5 : random_.among(given_.flat.labels.mean);
             const double own = std::abs(mean) <= 1e75 ? mean : 1e75;
             return random_.among({own, 0.0, 1.0, 1e75, -1e75, random_.uniform()});
         }
@@ -345,15 +347,16 @@ template <class T> void mutate_element(std::vector<T> &column, Random &random) {
         element = random.among(column);
         break;
     case 1:
-        element = random.among({T(0), T(1), T(2), T(-1), std::numeric_limits<T>::max(),
-                                std::numeric_limits<T>::min(),
-                                std::numeric_limits<T>::quiet_NaN()});
+        element =
+            random.among({T(0), T(1), T(2), T(-1), std::numeric_limits<T>::max(),
+                          std::numeric_limits<T>::min(), std::numeric_limits<T>::quiet_NaN()});
         break;
     case 2:
         if constexpr (std::is_floating_point_v<T>)
             element = std::nextafter(element, random.among({T(-1e30), T(1e30)}));
         else
-            element = static_cast<T>(static_cast<std::uint64_t>(element) + random.among({1UL, ~0UL}));
+            element =
+                static_cast<T>(static_cast<std::uint64_t>(element) + random.among({1UL, ~0UL}));
         break;
     default:
         mutate_bytes(element);
@@ -377,7 +380,8 @@ template <class Labels> void grow(Case<Labels> &given, Random &random) {
         given.check();
         const auto forest = restored_forest(given);
         RowMaker<Labels> rows(given, random);
-        learn(*forest, given, rows.stream(1 + random.below(3), true, given.n_classes()), Way::kBatch);
+        learn(*forest, given, rows.stream(1 + random.below(3), true, given.n_classes()),
+              Way::kBatch);
         given = saved(given, *forest);
     } catch (const std::invalid_argument &) { // then it stays as it is
     }
@@ -445,8 +449,9 @@ void make_corpus(const std::string &folder) {
     for (std::size_t kind = 0; kind < 5; ++kind)
         for (std::size_t variant = 0; variant < 8; ++variant)
             for (const std::uint8_t model : {0, 1, 2}) {
-                const auto bytes = with_model(
-                    {&model, 1}, [&]<class Labels>() { return grown<Labels>(model, kind, variant); });
+                const auto bytes = with_model({&model, 1}, [&]<class Labels>() {
+                    return grown<Labels>(model, kind, variant);
+                });
                 const std::string name = {static_cast<char>('0' + model), '-',
                                           static_cast<char>('0' + kind), '-',
                                           static_cast<char>('0' + variant)};

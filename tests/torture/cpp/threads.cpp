@@ -92,8 +92,8 @@ template <class Labels> struct Lesson {
         const auto &settings = kind.start.settings;
         if (kind.kHasClasses && n_classes < settings.capacity && rng.uniform() < 0.02)
             prior = ClassPrior(++n_classes, settings.dirichlet);
-        const std::size_t n_rows = rng.uniform() < 0.8 ? 1 : 1 + static_cast<std::size_t>(
-                                                                     rng.uniform() * 200);
+        const std::size_t n_rows =
+            rng.uniform() < 0.8 ? 1 : 1 + static_cast<std::size_t>(rng.uniform() * 200);
         X = kind.rows(rng, n_rows);
         for (std::size_t i = 0; i < n_rows; ++i) y.push_back(kind.label(rng, n_classes));
         if (kind.has_weights)
@@ -111,8 +111,7 @@ template <class Labels> struct Lesson {
 
 // The forecasts of the probes at one moment, or nothing if a class became known meanwhile.
 template <class Labels>
-std::optional<Hash> forecast(const Forest<Labels> &forest, const Matrix &probes,
-                             std::size_t way) {
+std::optional<Hash> forecast(const Forest<Labels> &forest, const Matrix &probes, std::size_t way) {
     const std::size_t n = probes.n_rows, entries = forest.forecast_size();
     std::vector<double> out(n * entries), by_tree(n * kTrees * entries);
     if (way == 0) {
@@ -172,8 +171,10 @@ void look(const Kind<Labels> &kind, const Forest<Labels> &forest, const Matrix &
             break;
         case 5:
             if (k % 64 == 5) { // what is saved is of one moment, too
-                const auto copy = restored_forest(saved(kind.start, forest));
-                notes.note(kProbes, forecast(*copy, probes, 0));
+                const std::size_t entries = forest.forecast_size();
+                const Case<Labels> copy = saved(kind.start, forest);
+                if (forest.forecast_size() != entries) break; // a class became known meanwhile
+                notes.note(kProbes, forecast(*restored_forest(copy), probes, 0));
                 ++notes.n_restored;
             }
             break;

@@ -38,7 +38,7 @@ STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "svg.fonttype": "none",
     "svg.hashsalt": "amforest",
-    "text.parse_math": False,  # a class may be called $x$
+
 }
 WIDTH, HEIGHT = 4.4, 3.0  # inches
 MOST_POINTS = 2_000
@@ -46,14 +46,12 @@ GROUPS = 20  # of forecasts, each with its median residual
 LONGEST_NAME = 30
 NUMBERS = {"d", "x", "y", "width", "height", "transform"}  # attributes that hold such
 REFERENCES = ("href", "clip-path")  # attributes that name another node
-HUGE = 1e150  # squares of such numbers overflow
 
 
 def progress_curve(progress: Progress, metric: str, title: str) -> str | None:
     """Draw a metric over all rows so far and over the last ones; None if there is no line."""
     values = np.concatenate([progress.curve[metric], progress.curve[f"{metric}_window"]])
-    finite = values[np.isfinite(values)]
-    if len(finite) <= 2 or np.abs(finite).max() > HUGE:
+    if np.isfinite(values).sum() <= 2:
         return None
     with _drawing(WIDTH, HEIGHT) as ax:
         plot_progress(progress, metric, legend=False, ax=ax)
@@ -92,10 +90,8 @@ def reliability(came: NDArray[np.bool_], p: Floats, event: str) -> str:
         return _svg(ax, f"Share against forecast probability of {plain(event)}: {gap}", "reliable")
 
 
-def residuals(labels: Floats, forecasts: Floats) -> tuple[str, str] | None:
-    """Draw residuals against forecasts, and how often which come; None if they are too large."""
-    if max(np.abs(labels).max(), np.abs(forecasts).max()) > HUGE:
-        return None
+def residuals(labels: Floats, forecasts: Floats) -> tuple[str, str]:
+    """Draw residuals against forecasts, and how often which come."""
     errors = labels - forecasts
     about = f"median {np.median(errors):.5g}, standard deviation {errors.std():.5g}"
     with _drawing(WIDTH, HEIGHT) as ax:
@@ -175,6 +171,7 @@ def _adopt(node: Any) -> None:
         "#[0-9a-f]{6}", lambda ink: INKS.get(ink[0], ink[0]), attributes.get("style", "")
     )
     if style:
+        style = re.sub(r"font-family: [^;]*(; |$)", "", style)
         attributes["style"] = re.sub(r"font: (\S+) [^;]*", r"font-size: \1", style)
     for name in NUMBERS.intersection(attributes):
         attributes[name] = re.sub(
@@ -186,8 +183,9 @@ def _adopt(node: Any) -> None:
 
 
 def _targets(node: Any) -> list[str]:
-    """Return the ids that a node refers to, as "#id" or "url(#id)"."""
-    return [node.get(name, "").strip("url()#") for name in REFERENCES if name in node.attrib]
+    """Return the ids that a node refers to, as ``#id`` or ``url(#id)``."""
+    values = [node.attrib[name] for name in REFERENCES if name in node.attrib]
+    return [value.partition("#")[2].rstrip(")") for value in values]
 
 
 def _rename(node: Any, key: str, used: set[str]) -> None:

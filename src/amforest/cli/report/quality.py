@@ -80,17 +80,15 @@ def _classes(recent: Forecasts) -> list[str]:
 
 
 def _residuals(recent: Forecasts) -> str:
-    drawn = figures.residuals(recent.labels, recent.forecasts)
-    if drawn is None:
-        return paragraph("The numbers are too large to be drawn.")
+    scatter, histogram = figures.residuals(recent.labels, recent.forecasts)
     beyond = figures.n_beyond(recent.labels - recent.forecasts)
     groups = f"The line joins the medians of up to {figures.GROUPS} groups of equal size."
     if len(recent.labels) > figures.MOST_POINTS:
         groups += f" At most {count(figures.MOST_POINTS)} points are drawn, evenly spaced in time."
     rest = f"{count(beyond)} rows with larger residuals are not shown." if beyond else ""
     return side_by_side(
-        figure(drawn[0], groups, title="Residuals against forecasts"),
-        figure(drawn[1], rest, title="Histogram of residuals"),
+        figure(scatter, groups, title="Residuals against forecasts"),
+        figure(histogram, rest, title="Histogram of residuals"),
     )
 
 

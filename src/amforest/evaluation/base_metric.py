@@ -1,0 +1,124 @@
+"""The base of all metrics: sums over all rows of a stream, and the terms of the last ones."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amforest.evaluation.arrays import Floats
+
+
+class Ring:
+    """The last rows of a table that grows at its end; missing columns are 0."""
+
+    def __init__(self, size: int) -> None:
+        self._rows: Floats = np.empty((size, 0))
+        self._n_pushed = 0
+
+    def push(self, *columns: Floats) -> None:
+        """Append rows; each argument is one column or several."""
+        size, n_new = len(self._rows), len(columns[0])
+        parts = [part[:, None] if part.ndim == 1 else part for part in columns]
+        width = sum(part.shape[1] for part in parts)
+        if width > self._rows.shape[1]:
+            self._rows = np.pad(self._rows, ((0, 0), (0, width - self._rows.shape[1])))
+        kept = min(n_new, size)
+        places = np.arange(self._n_pushed + n_new - kept, self._n_pushed + n_new) % size
+        first = 0
+        for part in parts:
+            self._rows[places, first : first + part.shape[1]] = part[n_new - kept :]
+            first += part.shape[1]
+        self._n_pushed += n_new
+
+    def rows(self) -> Floats:
+        """Return the rows, the oldest first."""
+        size = len(self._rows)
+        if self._n_pushed <= size:
+            return self._rows[: self._n_pushed]
+        return np.roll(self._rows, -(self._n_pushed % size), axis=0)
+
+
+class Metric:
+    """The base of all metrics.
+
+    Each keeps some sums over all rows, and its terms of each of the last rows. Sums are taken in
+    the order of the rows, so that no value depends on how the stream is cut into batches.
+
+    A subclass says what the terms of a row are, how they are added up, and what the value is of the
+    sums (`value`) and of some rows (`_of`).
+
+    Parameters
+    ----------
+    window : int
+        How many of the last rows `window_value` is about.
+    """
+
+    needs_probabilities: ClassVar[bool] = False
+
+    def __init__(self, window: int) -> None:
+        self._last = Ring(window)
+
+    def update(self, y: NDArray[Any], forecast: Any, weight: Floats | None = None) -> None:
+        """Take some rows: labels, forecasts and weights."""
+        if not len(y):
+            return
+        weights = np.ones(len(y)) if weight is None else weight
+        terms = self._terms(y, forecast)
+        self._last.push(weights, terms)
+        self._add(weights, terms)
+
+    @property
+    def value(self) -> float:
+        """The value over all rows; NaN if there is none."""
+        raise NotImplementedError
+
+    @property
+    def window_value(self) -> float:
+        """The value over the last rows."""
+        rows = self._last.rows()
+        return self._of(rows[:, 0], rows[:, 1:]) if rows.size else nan
+
+    def _terms(self, y: NDArray[Any], forecast: Any) -> Floats:
+        raise NotImplementedError
+
+    def _add(self, weights: Floats, terms: Floats) -> None:
+        raise NotImplementedError
+
+    def _of(self, weights: Floats, terms: Floats) -> float:
+        raise NotImplementedError
+
+
+class Mean(Metric):
+    """The mean of one term of each row."""
+
+    _weight = _sum = 0.0
+
+    @property
+    def value(self) -> float:
+        """The mean over all rows."""
+        return ratio(self._sum, self._weight)
+
+    def _add(self, weights: Floats, terms: Floats) -> None:
+        self._weight = plus(self._weight, weights)
+        self._sum = plus(self._sum, weights * terms)
+
+    def _of(self, weights: Floats, terms: Floats) -> float:
+        return ratio(dot(weights, terms[:, 0]), float(weights.sum()))
+
+
+def plus(total: float, values: Floats) -> float:
+    """Add values to a total, one after the other."""
+    return float(np.cumsum(np.append(total, values))[-1])
+
+
+def dot(a: Floats, b: Floats) -> float:
+    """Return Σ a b without BLAS, whose sums depend on its threads, which cost more than they do."""
+    return float((a * b).sum())
+
+
+def ratio(a: float, b: float) -> float:
+    """Return a / b, or NaN if b is 0."""
+    return a / b if b else nan

@@ -1,0 +1,516 @@
+"""The report: one page that is right, safe, whole, and looks as it should in a browser."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+from sklearn.metrics import confusion_matrix
+
+from amforest.cli.errors import CommandError
+from amforest.cli.features import feature_uses
+from amforest.cli.report import figures, markup, prepare_report, write_report
+from amforest.cli.report.quality import confusion
+from amforest.cli.run import Outcome, Settings, run
+from amforest.cli.session import Forecasts
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</svg></table><b>",
+    '"><img src=x onerror="alert(1)">',
+    "$\\frac{$",
+    "&amp;&#0;&lt;",
+    "a\x08b\u202ec\ufffed",
+    "${body} $title",
+    "漢字 \U0001f600",
+    "long " * 100,
+)
+VOID = {"meta", "br", "hr", "img", "link", "input", "wbr"}
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+
+class Page(HTMLParser):
+    """A page as nested tags: refuses those that are not closed in order."""
+
+    def __init__(self, page: str | Path) -> None:
+        super().__init__()
+        self.source = page if isinstance(page, str) else page.read_text("utf-8")
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.words: list[tuple[str, str]] = []  # the innermost tag, and text in it
+        self.feed(self.source)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names))
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append((self.open[-1] if self.open else "", data))
+
+    @property
+    def text(self) -> str:
+        """What is read on the page."""
+        return "".join(words for tag, words in self.words if tag != "style")
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    def section(self, key: str) -> Page:
+        found = re.search(rf'<section id="{key}">.*?</section>', self.source, re.DOTALL)
+        assert found, f"there is no section {key}"
+        return Page(found[0])
+
+    def values(self) -> list[float]:
+        return [float(attributes["value"]) for attributes in self.all("data")]
+
+    def rows(self) -> list[list[str]]:
+        """The cells of all rows below heads."""
+        found = re.findall(r"<tr><th scope=\"row\">.*?</tr>", self.source, re.DOTALL)
+        cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in found]
+        return [[Page(cell).text for cell in row] for row in cells]
+
+
+def ran(folder: Path, columns: dict[str, Any], **settings: Any) -> Outcome:
+    """Run on a CSV file with these columns; the last is the target."""
+    path = folder / "stream.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    options = {"source": (str(path),), "target": list(columns)[-1], "quiet": True}
+    return run(Settings(**options | settings), Console(stderr=True))
+
+
+def classes_and_numbers(n_classes: int, n_rows: int = 600, names: Any = None) -> dict[str, Any]:
+    rng = np.random.default_rng(n_classes)
+    centres = 3 * rng.normal(size=(n_classes, 2))
+    codes = np.append(np.arange(n_classes), rng.choice(n_classes, n_rows - n_classes))
+    X = centres[codes] + rng.normal(size=(n_rows, 2))
+    names = [f"class {k:02}" for k in range(n_classes)] if names is None else names
+    return {"a": X[:, 0], "b": X[:, 1], "kind": [names[k] for k in codes]}
+
+
+def numbers(n_rows: int = 3_000) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 2))
+    return {"a": X[:, 0], "b": X[:, 1], "price": 3 * X[:, 0] + rng.normal(size=n_rows)}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    streams = {
+        "two classes": classes_and_numbers(2),
+        "thirty classes": classes_and_numbers(30, 1_500),
+        "numbers": numbers(),
+        "hostile": hostile_stream(),
+    }
+    return {name: ran(tmp_path_factory.mktemp("run"), stream) for name, stream in streams.items()}
+
+
+@pytest.fixture(scope="module")
+def pages(
+    outcomes: dict[str, Outcome], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("reports")
+    return {name: write_report(outcome, folder / name) for name, outcome in outcomes.items()}
+
+
+def hostile_stream() -> dict[str, Any]:
+    stream = classes_and_numbers(len(HOSTILE), names=HOSTILE)
+    labels = stream.pop("kind")
+    return (
+        {f"{name} {k}": stream[name] for k, name in enumerate(stream)}
+        | dict.fromkeys(HOSTILE[:-1], stream["a"])
+        | {"<i>kind": labels}
+    )
+
+
+# The page
+
+
+@pytest.mark.parametrize("name", ["two classes", "thirty classes", "numbers", "hostile"])
+def test_a_page_is_well_formed_and_refers_to_nothing_but_itself(name, pages):
+    page = Page(pages[name])
+    tags = {tag for tag, _ in page.tags}
+    assert not tags & {"script", "img", "link", "iframe", "object", "embed", "base", "a", "image"}
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    attributes = [item for _, some in page.tags for item in some.items()]
+    assert not any(key.startswith("on") or key == "src" for key, _ in attributes)
+    assert not any("//" in value for key, value in attributes if key != "aria-label")
+    targets = [value for key, value in attributes if key in ("href", "clip-path")]
+    assert targets
+    assert all(re.fullmatch(r"#[\w-]+|url\(#[\w-]+\)", value) for value in targets)
+    assert {value.partition("#")[2].rstrip(")") for value in targets} <= set(ids)
+    style = "".join(words for tag, words in page.words if tag == "style")
+    assert "@import" not in style
+    assert "url(" not in style
+    assert pages[name].stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("name", ["two classes", "thirty classes", "numbers", "hostile"])
+def test_a_page_can_be_read_by_all(name, pages):
+    page = Page(pages[name])
+    assert page.all("html") == [{"lang": "en"}]
+    assert len(page.all("title")) == len(page.all("h1")) == 1
+    assert len(page.all("table")) == len(page.all("caption"))
+    assert all("scope" in head for head in page.all("th"))
+    pictures = page.all("svg")
+    assert len(pictures) >= 3
+    assert all(picture["role"] == "img" and picture["aria-label"] for picture in pictures)
+    assert oct(pages[name].stat().st_mode & 0o777) == "0o644"
+
+
+@pytest.mark.parametrize("name", ["two classes", "thirty classes", "numbers"])
+def test_pictures_have_the_colours_of_the_page_around_them(name, pages):
+    page = Page(pages[name])
+    styles = " ".join(some.get("style", "") for tag, some in page.tags if tag != "td")
+    assert "currentColor" in styles
+    assert "var(--blue)" in styles
+    fixed = set(re.findall(r"#[0-9a-f]{3,6}", styles)) - {"#808080"}  # grey, visible on both
+    assert not fixed
+    texts = [some["style"] for tag, some in page.tags if tag == "text"]
+    assert texts
+    assert all("fill: currentColor" in style and "font-family" not in style for style in texts)
+
+
+def test_equal_runs_give_equal_pages_but_for_times(tmp_path):
+    pages = []
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+        page = write_report(ran(tmp_path / folder, classes_and_numbers(2, 300)), tmp_path / "page")
+        text = page.read_text("utf-8").replace(str(tmp_path / folder), "")
+        text = re.sub(r'<span class="timing">.*?</span>', "", text)
+        pages.append(re.sub(r'<div class="wide slowest">.*?</div>', "", text, flags=re.DOTALL))
+    assert "Confusion" in pages[0]
+    assert pages[0] == pages[1]
+
+
+# What it says
+
+
+@pytest.mark.parametrize("name", ["two classes", "thirty classes", "numbers"])
+def test_metrics_in_the_page_are_those_of_the_run_in_all_digits(name, pages, outcomes):
+    progress = outcomes[name].progress
+    section = Page(pages[name]).section("metrics")
+    pairs = [(progress.metrics[metric], progress.window[metric]) for metric in progress.metrics]
+    assert section.values() == [value for pair in pairs for value in pair]
+    assert len(section.all("svg")) == len(progress.metrics)
+
+
+@pytest.mark.parametrize("name", ["two classes", "numbers"])
+def test_the_page_says_what_ran(name, pages, outcomes):
+    outcome, text = outcomes[name], Page(pages[name]).section("run").text
+    stats, source = outcome.session.model.stats(), outcome.settings.source[0]
+    assert f"{stats['nodes']:,} nodes, depth {stats['depth']}," in text
+    assert f"{stats['samples']:,} rows learnt" in text
+    command = f"amforest run {source} --target {outcome.session.scheme.target} --quiet --report"
+    assert command in text
+    details = Page(pages[name]).section("details").text
+    for key, value in outcome.session.model.get_params().items():
+        assert f"{key}{value}" in details
+    assert f"Python{sys.version.split()[0]}" in details
+
+
+def test_features_and_worst_rows_are_those_of_the_run(pages, outcomes):
+    outcome, page = outcomes["numbers"], Page(pages["numbers"])
+    uses = feature_uses(outcome.session.model)
+    expected = [
+        [u.name, f"{u.n_splits:,}", f"{u.reach:.2f}", str(u.first_depth), f"{u.mean_depth:.1f}"]
+        for u in uses
+    ]
+    assert page.section("features").rows() == expected
+    account, rows = outcome.session.account, page.section("rows")
+    triples = [(float(y), float(f), loss) for loss, _, y, f in account.worst]
+    assert rows.values() == [value for triple in triples for value in triple]
+    first = [row[0] for row in rows.rows()]
+    assert first == [
+        f"{row:,}" for row in [w[1] for w in account.worst] + [s[1] for s in account.slowest]
+    ]
+
+
+def test_rejected_rows_are_counted_and_options_are_told(tmp_path):
+    columns = classes_and_numbers(2, 100)
+    columns["kind"][7] = ""
+    rejects = str(tmp_path / "rejects.csv")
+    outcome = ran(tmp_path, columns, rejects=rejects, trees=3, scale=False, leave=("b",))
+    section = Page(write_report(outcome, tmp_path / "report")).section("run")
+    assert f"Rejected rows1, written to {rejects}" in section.text.replace("\n", "")
+    assert f"--trees 3 --leave b --no-scale --rejects {rejects} --quiet" in section.text
+
+
+# Classes
+
+
+def test_confusion_counts_labels_against_forecasts(outcomes, pages):
+    recent = outcomes["two classes"].session.recent()
+    names, counts, n_others = confusion(recent)
+    said = recent.classes[recent.forecasts.argmax(axis=1)]
+    assert (names, n_others) == (["class 00", "class 01"], 0)
+    np.testing.assert_array_equal(counts, confusion_matrix(recent.labels, said))
+    cells = [row[1:3] for row in Page(pages["two classes"]).section("classes").rows()]
+    assert cells == [[f"{n:,}" for n in row] for row in counts]
+
+
+def test_rare_classes_are_put_together(outcomes, pages):
+    recent = outcomes["thirty classes"].session.recent()
+    names, counts, n_others = confusion(recent)
+    assert (len(names), counts.shape, n_others) == (20, (21, 21), 10)
+    assert counts.sum() == len(recent.labels)
+    said = recent.classes[recent.forecasts.argmax(axis=1)]
+    np.testing.assert_array_equal(
+        counts[:20, :20], confusion_matrix(recent.labels, said, labels=names)
+    )
+    section = Page(pages["thirty classes"]).section("classes")
+    assert "10 others" in section.text
+    assert "20 classes that came most often" in section.text
+
+
+def test_labels_that_the_model_does_not_know_are_counted():
+    forecasts = np.array([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8]])
+    recent = Forecasts(np.array(["b", "c", "zz"]), forecasts, np.array(["a", "b"]))
+    names, counts, _ = confusion(recent)
+    assert names == ["a", "b", "c", "zz"]
+    assert counts.tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0]]
+
+
+# Whatever comes
+
+
+def test_hostile_names_stay_text(pages):
+    page = Page(pages["hostile"])
+    shown = {markup.plain(name) for name in HOSTILE}
+    for key in ("features", "classes"):
+        heads = {row[0] for row in page.section(key).rows()}
+        assert len(heads & shown) >= len(HOSTILE) - 1
+    assert "Forecasts of <i>kind" in page.text
+    assert "alert(1)" not in "".join(f"{tag}{some}" for tag, some in page.tags)
+
+
+def test_names_lose_what_html_cannot_hold():
+    assert markup.text("a\x00b\x1bc\ud800d\n\te\u202ef") == "a\ufffdb\ufffdc\ufffdd e\ufffdf"
+    assert markup.text("<&\"'>") == "&lt;&amp;&quot;&#x27;&gt;"
+    assert len(markup.plain("x" * 1_000)) == markup.LONGEST
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_in_pictures_stay_text(name):
+    came, p = np.array([True, False, True]), np.array([0.7, 0.4, 0.5])
+    picture = Page(figures.reliability(came, p, name))
+    drawn = [words for tag, words in picture.words if tag == "text"]
+    assert f"share of {markup.plain(name, figures.LONGEST_NAME)}" in drawn
+    assert {tag for tag, _ in picture.tags} == {
+        "svg",
+        "g",
+        "path",
+        "defs",
+        "use",
+        "text",
+        "clippath",
+        "rect",
+    }
+
+
+FEW = {
+    "one class": classes_and_numbers(1, 20),
+    "three classes": classes_and_numbers(3, 20),
+    "numbers": numbers(20),
+}
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "name"), [*((n, name) for n in (1, 2) for name in FEW), (20, "one class")]
+)
+def test_few_rows_give_a_page(n_rows, name, tmp_path):
+    outcome = ran(tmp_path, {name: values[:n_rows] for name, values in FEW[name].items()})
+    page = Page(write_report(outcome, tmp_path / "report"))
+    assert page.section("metrics").text.count("No row had a forecast") == (n_rows == 1)
+    assert len(page.section("features").rows()) == 2
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[5.5] * 30, [1e30, -1e30] * 15, [1e17, 1e17 + 64] * 15, [1e-300, 2e-300] * 15],
+    ids=["constant", "huge", "far and close together", "tiny"],
+)
+def test_residuals_of_odd_numbers_are_drawn(labels, tmp_path):
+    outcome = ran(tmp_path, {"a": range(30), "y": labels}, task="regression")
+    page = Page(write_report(outcome, tmp_path))
+    assert len(page.section("residuals").all("svg")) == 2
+    assert not re.search("nan|inf", " ".join(some.get("d", "") for some in page.all("path")))
+
+
+def test_a_resumed_run_says_that_earlier_rows_are_missing(tmp_path):
+    columns, folder = classes_and_numbers(2, 200), str(tmp_path / "saved")
+    ran(tmp_path, {name: values[:150] for name, values in columns.items()}, checkpoint=folder)
+    page = Page(write_report(ran(tmp_path, columns, checkpoint=folder), tmp_path / "report"))
+    assert "150 rows that were learnt before" in page.text
+    assert "Of the last 50 rows" in page.text
+    page = Page(write_report(ran(tmp_path, columns, checkpoint=folder), tmp_path / "report"))
+    assert "No row had a forecast" in page.text
+
+
+def test_a_run_that_was_interrupted_says_so(tmp_path):
+    code = "from amforest.cli import main; main()"
+    options = ["run", "-", "--format", "csv", "--target", "y", "--report", "report"]
+    command = [sys.executable, "-c", code, *options]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": tmp_path}
+    with subprocess.Popen([*command, "--forecasts", "forecasts.csv"], **pipes) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"x,y\n" + b"1,no\n2,yes\n" * 100)
+        process.stdin.flush()
+        written, deadline = tmp_path / "forecasts.csv", time.monotonic() + 120
+        while not (written.exists() and written.read_bytes().count(b"\n") > 200):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 130
+    page = Page(tmp_path / "report" / "index.html")
+    assert "The run was ended early by Ctrl-C" in page.text
+    assert "200, ended early" in page.section("run").text
+
+
+# What fails
+
+
+def test_without_matplotlib_the_error_names_the_extra(outcomes, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    wanted = re.escape("--report needs matplotlib: pip install 'amforest[cli,plot]'")
+    with pytest.raises(CommandError, match=wanted):
+        prepare_report(tmp_path / "report")
+    with pytest.raises(CommandError, match=wanted):
+        write_report(outcomes["numbers"], tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_folder_that_cannot_be_is_an_os_error(outcomes, tmp_path):
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "folder"):
+        with pytest.raises(OSError, match="file"):
+            prepare_report(folder)
+        with pytest.raises(OSError, match="file"):
+            write_report(outcomes["numbers"], folder)
+    (tmp_path / "report" / "index.html").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        write_report(outcomes["numbers"], tmp_path / "report")
+    assert os.listdir(tmp_path / "report") == ["index.html"]
+
+
+def test_a_report_replaces_an_older_one(outcomes, tmp_path):
+    (folder := tmp_path / "new" / "folder").mkdir(parents=True)
+    (folder / "index.html").write_text("old")
+    page = write_report(outcomes["two classes"], folder)
+    assert os.listdir(folder) == ["index.html"]
+    assert "Forecasts of kind" in Page(page).text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (markup.rounded(0.123456789), "0.12346"),
+        (markup.rounded(-123_456.7), "−123,457"),
+        (markup.rounded(-0.0), "0"),
+        (markup.number(float("nan")), "–"),
+        (markup.bytes_of(999), "999 bytes"),
+        (markup.bytes_of(13_718_992), "13.7 MB"),
+        (markup.duration(0.01234), "0.0123 s"),
+        (markup.duration(192.4), "3 min 12 s"),
+        (markup.duration(7_501), "2 h 5 min"),
+    ],
+)
+def test_numbers_are_short(words, expected):
+    assert words == expected
+
+
+# In a browser
+
+
+def browse(page: Path, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Open a page in a browser that knows nothing and asks nobody."""
+    quiet = ("gpu", "quic", "background-networking", "component-update", "sync")
+    command = [
+        *(str(CHROMIUM), "--headless", "--no-sandbox", "--no-first-run", "--hide-scrollbars"),
+        *(f"--disable-{what}" for what in quiet),
+        *("--enable-logging=stderr", f"--user-data-dir={folder / 'profile'}", *options),
+        page.as_uri(),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+
+
+def photograph(page: Path, folder: Path, *, dark: bool, width: int = 1200) -> Any:
+    """Return the pixels of a page, between 0 and 1; messages on the console are errors."""
+    from PIL import Image
+
+    picture = folder / f"{'dark' if dark else 'light'}-{width}.png"
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    size = f"--window-size={width},2600"
+    done = browse(page, folder, scheme, size, f"--screenshot={picture}")
+    complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert not complaints
+    with Image.open(picture) as image:
+        assert image.size == (width, 2600)
+        return np.asarray(image.convert("RGB")) / 255
+
+
+@needs_chromium
+def test_a_browser_shows_the_page_in_light_and_dark(pages, tmp_path):
+    light = photograph(pages["two classes"], tmp_path, dark=False)
+    dark = photograph(pages["two classes"], tmp_path, dark=True)
+    assert light.mean() > 0.9
+    assert dark.mean() < 0.2
+    for picture in (light, dark):
+        paper = np.median(picture.reshape(-1, 3), axis=0)
+        marked = np.abs(picture - paper).max(axis=2) > 0.25
+        assert 0.01 < marked.mean() < 0.3  # neither blank nor full
+        # In every tenth of the page there is something.
+        assert all(part.any() for part in np.array_split(marked, 10))
+
+
+@needs_chromium
+def test_pages_fit_a_phone(pages, tmp_path):
+    """All but wide tables, which scroll by themselves, is as wide as the screen."""
+    frames = "".join(
+        f'<iframe width="390" height="800" frameborder="0" srcdoc="{escape(page)}"></iframe>'
+        for page in (path.read_text("utf-8") for path in pages.values())
+    )
+    widths = "Array.from(frames, frame => frame.document.documentElement.scrollWidth)"
+    script = f"<script>onload = () => {{ document.title = {widths} }}</script>"
+    outer = tmp_path / "outer.html"
+    outer.write_text(f'<!DOCTYPE html><meta charset="utf-8">{frames}{script}', "utf-8")
+    done = browse(outer, tmp_path, "--dump-dom")
+    assert f"<title>{','.join(['390'] * len(pages))}</title>" in done.stdout
+
+
+@needs_chromium
+def test_a_browser_would_complain_of_a_bad_page(tmp_path, pages):
+    page = pages["two classes"].read_text("utf-8")
+    bad = tmp_path / "bad.html"
+    bad.write_text(page.replace("</body>", "<script>alert(1)</script></body>"), "utf-8")
+    with pytest.raises(AssertionError, match=r"CONSOLE.*inline script"):
+        photograph(bad, tmp_path, dark=False)
