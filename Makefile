@@ -6,7 +6,7 @@ SANITIZED := core core_matches_reference categories missing_values unrestricted 
 COVERING := $(SANITIZED) damage safetensors files limits mondrian_forest sample_weight estimators
 LOAD_PATH := */persistence.py,*/_document.py,*/_safetensors.py,*/_values.py,*/_files.py
 
-.PHONY: demo test lint format bench bench-quick torture coverage asan tsan theory clean
+.PHONY: demo test lint format bench bench-quick bench-csv torture coverage asan tsan theory clean
 
 demo: .venv/installed
 	$(BIN)/amforest run --report demo
@@ -52,6 +52,10 @@ format: .venv/installed
 
 bench bench-quick: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks $(if $(findstring quick,$@),--quick)
+
+# A gigabyte of CSV through the command line.
+bench-csv: .venv/installed
+	$(BIN)/python -m benchmarks.large_csv
 
 # Broken files, disks, memory and processes, at length: an hour and a half.
 torture: .venv/installed

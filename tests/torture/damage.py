@@ -416,6 +416,8 @@ def check_forecasts(model: Any, rows: list[Any]) -> None:
 def check_batch(model: Any, rows: list[Any]) -> None:
     """A batch is forecast as its rows are."""
     if isinstance(rows[0], dict):
+        if not all(isinstance(name, str) for name in rows[0]):
+            return  # to pandas, None and NaN are the same name
         batch = model.predict_proba_many(pd.DataFrame(rows, dtype=object)).to_numpy()
     else:
         ask = model.predict_proba if hasattr(model, "predict_proba") else model.predict

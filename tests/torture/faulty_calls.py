@@ -131,7 +131,7 @@ def samples(model: Any) -> int:
 
 def calls(quick: bool) -> Iterator[Call]:
     """All that a model does, with each kind of model that does it in another way."""
-    models = Models(40 if quick else 400)
+    models = Models(16 if quick else 400)
     yield from learning(models)
     yield from test_then_train(models)
     yield from looking(models)
@@ -165,7 +165,7 @@ class Models:
         self.categories = AMFClassifier(**how, categorical_features=[0])
         self.categories.partial_fit(self.codes, self.labels)
         box = {"partition": "unrestricted", "bounds": (-9.0, 9.0), "predict_extends": True}
-        self.unrestricted = AMFClassifier(**how, **box).partial_fit(X[:20], self.labels[:20])
+        self.unrestricted = AMFClassifier(**how, **box).partial_fit(X[:16], self.labels[:16])
         self.extends = AMFRegressor(**how, predict_extends=True).partial_fit(X, self.y)
         self.smoothing = MondrianForestClassifier(**how).partial_fit(X, self.labels)
 
@@ -173,7 +173,7 @@ class Models:
 def learning(of: Models) -> Iterator[Call]:
     X, y, labels, weights, many = of.X, of.y, of.labels, of.weights, of.many
     gaps = np.where(X > 0, X, np.nan)
-    more_classes = np.where(np.arange(len(X)) % 10 == 9, np.arange(len(X)) // 10 % 4, labels)
+    more_classes = np.where(np.arange(len(X)) % 5 == 4, np.arange(len(X)) // 5 % 4, labels)
     more_codes = of.codes + np.array([3, 0, 0])
 
     def learn(m: Any, X: Any, y: Any, **how: Any) -> Any:
@@ -196,7 +196,7 @@ def learning(of: Models) -> Iterator[Call]:
         lambda m: learn(m, X, labels, sample_weight=weights),
     )
     yield Call("partial_fit, new categories", of.categories, lambda m: learn(m, more_codes, labels))
-    yield Call("partial_fit, unrestricted", of.unrestricted, learn, (X[:20], labels[:20]))
+    yield Call("partial_fit, unrestricted", of.unrestricted, learn, (X[:16], labels[:16]))
     yield Call("fit, afresh", of.numbers, lambda m: m.fit(X, y))
     yield Call("learn_one, classes", of.classes, lambda m: m.learn_one(X[0], 1))
     yield Call("learn_one, numbers", of.numbers, lambda m: m.learn_one(X[0], 1.5))
@@ -207,7 +207,7 @@ def learning(of: Models) -> Iterator[Call]:
 
 def test_then_train(of: Models) -> Iterator[Call]:
     X, labels, many = of.X, of.labels, of.many
-    new_classes = np.where(np.arange(len(X)) % 20 == 9, 5 + np.arange(len(X)) // 20 % 3, labels)
+    new_classes = np.where(np.arange(len(X)) % 5 == 4, 5 + np.arange(len(X)) // 5 % 3, labels)
 
     def learn(m: Any, X: Any, y: Any) -> Any:
         return m.partial_fit_predict_proba(X, y)

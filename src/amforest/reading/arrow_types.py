@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from amforest.reading._arrow import Array, DataType, pa
 from amforest.reading.columns import Column, describe, found
 from amforest.reading.dates import DAY
@@ -50,6 +52,8 @@ def as_kind(values: Array, kind: str) -> Array:
     """Return values such that a column of some kind can convert them."""
     if kind_of(values.type) != kind:
         return as_text(values)
+    if pa.types.is_float16(values.type):  # which older versions of pyarrow cannot cast
+        return pa.array(values.to_numpy(zero_copy_only=False).astype(np.float64))
     if kind in ("number", "bool"):
         return values.cast(pa.float64(), safe=False)
     if kind == "category":

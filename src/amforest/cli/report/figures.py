@@ -38,7 +38,7 @@ STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "svg.fonttype": "none",
     "svg.hashsalt": "amforest",
-
+    "text.parse_math": False,  # a class may be called $x$
 }
 WIDTH, HEIGHT = 4.4, 3.0  # inches
 MOST_POINTS = 2_000
