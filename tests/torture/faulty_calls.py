@@ -152,6 +152,8 @@ class Models:
         rng = np.random.default_rng(0)
         X, self.X = rng.normal(size=(2, n, 3))
         self.y, self.labels = X[:, 0] + X[:, 1], (X[:, 0] > 0).astype(int)
+        fifth = np.arange(n) % 5 == 4
+        self.new_classes = np.where(fifth, 5 + np.arange(n) // 5 % 3, self.labels)
         self.weights = rng.exponential(size=n)
         self.codes = np.column_stack([rng.integers(0, 5, n), X[:, 1:]])
         # So many that threads are used, and large blocks of memory.
@@ -173,7 +175,6 @@ class Models:
 def learning(of: Models) -> Iterator[Call]:
     X, y, labels, weights, many = of.X, of.y, of.labels, of.weights, of.many
     gaps = np.where(X > 0, X, np.nan)
-    more_classes = np.where(np.arange(len(X)) % 5 == 4, np.arange(len(X)) // 5 % 4, labels)
     more_codes = of.codes + np.array([3, 0, 0])
 
     def learn(m: Any, X: Any, y: Any, **how: Any) -> Any:
@@ -187,7 +188,7 @@ def learning(of: Models) -> Iterator[Call]:
     yield Call("partial_fit, numbers", of.numbers, lambda m: learn(m, X, y))
     yield Call("partial_fit, the first", of.new, of_known_classes)
     yield Call("partial_fit, the first, of unknown classes", of.new, learn, (X, labels))
-    yield Call("partial_fit, new classes", of.classes, learn, (X, more_classes))
+    yield Call("partial_fit, new classes", of.classes, learn, (X, of.new_classes))
     yield Call("partial_fit, gaps", of.classes, lambda m: learn(m, gaps, labels))
     yield Call("partial_fit, weights", of.numbers, lambda m: learn(m, X, y, sample_weight=weights))
     yield Call(
@@ -207,14 +208,13 @@ def learning(of: Models) -> Iterator[Call]:
 
 def test_then_train(of: Models) -> Iterator[Call]:
     X, labels, many = of.X, of.labels, of.many
-    new_classes = np.where(np.arange(len(X)) % 5 == 4, 5 + np.arange(len(X)) // 5 % 3, labels)
 
     def learn(m: Any, X: Any, y: Any) -> Any:
         return m.partial_fit_predict_proba(X, y)
 
     yield Call("test-then-train, classes", of.classes, lambda m: learn(m, X, labels))
     yield Call("test-then-train, two threads", of.threads, lambda m: learn(m, many, of.many_labels))
-    yield Call("test-then-train, new classes", of.classes, learn, (X, new_classes))
+    yield Call("test-then-train, new classes", of.classes, learn, (X, of.new_classes))
     yield Call("test-then-train, numbers", of.numbers, lambda m: m.partial_fit_predict(X, of.y))
 
 

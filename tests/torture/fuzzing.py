@@ -44,7 +44,7 @@ class Fuzzer:
     def __init__(self, program: Path, folder: Path, seed: int, executions: int) -> None:
         corpus = folder / "corpus"
         corpus.mkdir(parents=True)
-        subprocess.run([program, "--make-corpus", corpus], check=True)
+        subprocess.run([program, "--make-corpus", corpus], check=True, timeout=300)
         self.log = folder / "log"
         options = [*LIMITS, *QUICK, f"-seed={seed}", f"-runs={executions}"]
         with open(self.log, "wb") as log:

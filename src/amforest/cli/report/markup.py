@@ -25,9 +25,9 @@ def text(value: object, longest: int = LONGEST) -> str:
     return escape(plain(value, longest))
 
 
-def name(value: object) -> str:
+def name(value: object, longest: int = LONGEST) -> str:
     """Return a name that comes from data, within other words."""
-    return f"<bdi>{text(value)}</bdi>"
+    return f"<bdi>{text(value, longest)}</bdi>"
 
 
 # Numbers

@@ -26,6 +26,7 @@ from amforest.plotting.progress import NAMES
 
 MOST_CLASSES = 20  # with rows and columns of their own
 UPRIGHT_CLASSES = 8  # more names are written upwards
+LONGEST_CLASS = 40  # letters of a class as the head of a column
 
 
 def n_forecasts(outcome: Outcome) -> int:
@@ -134,7 +135,7 @@ def confusion(recent: Forecasts) -> tuple[list[str], NDArray[np.int64], int]:
 
 
 def _confusion(names: list[str], counts: NDArray[np.int64], n_others: int) -> str:
-    heads = [name(label) for label in names]
+    heads = [name(label, LONGEST_CLASS) for label in names]
     if n_others:
         heads.append(f"<i>{count(n_others)} others</i>")
     totals = counts.sum(axis=1)
