@@ -146,10 +146,12 @@ def run(
             strict=strict,
             quiet=quiet,
         )
+        if report is not None:
+            from amforest.cli.report import prepare_report, write_report  # noqa: PLC0415
+
+            prepare_report(Path(report))  # what stands in its way is said before the run
         outcome = running.run(settings, console)
         if report is not None:
-            from amforest.cli.report import write_report  # noqa: PLC0415
-
             write_report(outcome, Path(report))
         show(outcome, console, report=report, as_json=as_json)
     raise typer.Exit(outcome.status)

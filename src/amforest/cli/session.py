@@ -40,6 +40,7 @@ class Account:
     """What a run has done so far; what is needed to go on is saved with a checkpoint."""
 
     n_rows: int = 0  # with a label: those that are learnt sooner or later
+    n_before: int = 0  # of them, in the run that this one goes on from
     n_read: int = 0  # of the stream
     n_rejected: int = 0
     seconds: float = 0.0  # of forecasting and learning
@@ -147,6 +148,7 @@ class Session:
     def go_on_from(self, state: dict[str, Any]) -> None:
         """Take over from a run that was stopped."""
         self.account.n_rows, self.account.n_read, self.account.n_rejected = state["counts"]
+        self.account.n_before = self.account.n_rows
         self._waiting.extend((row, label) for row, label in state["waiting"])
 
     def sync(self) -> None:
@@ -206,6 +208,10 @@ class Session:
     def recent(self) -> Forecasts:
         """Return the last rows that had a forecast, with a column for each class known by now."""
         classes = getattr(self.model, "classes_", None)
+        if not self._recent:
+            return Forecasts(
+                np.empty(0), np.empty((0, 0 if classes is None else len(classes))), classes
+            )
         labels = np.concatenate([part.labels for part in self._recent])[-ROWS_IN_REPORT:]
         parts = [part.forecasts for part in self._recent]
         if classes is not None:
@@ -224,7 +230,7 @@ class Session:
             self._stats, self._stats_at = self.model.stats(), now
         return Status(
             rows=account.n_rows,
-            rows_per_second=account.n_rows / max(now - account.started, 1e-9),
+            rows_per_second=(account.n_rows - account.n_before) / max(now - account.started, 1e-9),
             bytes_read=bytes_read,
             bytes_total=bytes_total,
             rejected=account.n_rejected,

@@ -36,8 +36,11 @@ def is_plain(records: Records, body: bytes | memoryview) -> bool:
     has_odd_word = b"Inf" in records.data or b"NaN" in records.data  # quicker than the pattern
     if has_odd_word and _ODD_NUMBER.search(body):
         return False
-    if records.data.count(b"[") + records.data.count(b"{") <= len(records) + _BRACKETS:
+    first, end = int(records.starts[0]), int(records.ends[-1])
+    n_open = records.data.count(b"[", first, end) + records.data.count(b"{", first, end)
+    if n_open <= len(records) + _BRACKETS:
         return True
+    codes = codes[:end]
     opens = (codes == ord("[")) | (codes == ord("{"))
     return bool(np.add.reduceat(opens, records.starts, dtype=np.int64).max() <= _BRACKETS)
 

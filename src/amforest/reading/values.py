@@ -31,12 +31,14 @@ def numbers(text: Array) -> Converted:
     is_empty = pc.equal(pc.binary_length(text), 0)  # each value that fails costs time, too
     if pc.any(is_empty).as_py():
         text = pc.if_else(is_empty, None, text)
-    for strip in (lambda text: text, known):
-        try:
-            text = strip(text)
-            return within_limits(text.cast(pa.float64()))
-        except pa.ArrowInvalid:
-            continue
+    try:
+        return within_limits(text.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        text = known(text)
+    try:
+        return within_limits(text.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        pass
     fits = pc.match_substring_regex(text, _NUMBER)
     # Older versions of pyarrow refuse a leading plus.
     text = pc.replace_substring_regex(pc.if_else(fits, text, None), r"^\+", "")
