@@ -265,8 +265,9 @@ def forecast_rows(
 
 
 def _widened(part: Forecasts, classes: NDArray[Any]) -> NDArray[Any]:
+    known = np.isin(classes, [] if part.classes is None else part.classes)
     wide = np.zeros((len(part.labels), len(classes)))
-    wide[:, np.isin(classes, part.classes)] = part.forecasts
+    wide[:, known] = part.forecasts
     return wide
 
 

@@ -1,48 +1,17 @@
-"""Lines of JSON, read by Python; and which of them pyarrow reads to the same result."""
+"""Lines of JSON, read by Python one by one."""
 
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from amforest.reading.records import Records
-
 Object: TypeAlias = dict[str, Any]
-
-# What pyarrow, but not Python, takes for a number.
-_ODD_NUMBER = re.compile(rb"[:,\[]\s*-?(?:Inf|NaN)")
-_BRACKETS = 500  # in a line, beyond which it may be nested too deeply for Python
 
 
 class Literal(str):
     """A number as it is written."""
 
     __slots__ = ()
-
-
-def is_plain(records: Records, body: bytes | memoryview) -> bool:
-    """Tell whether pyarrow and Python must agree on a block, if pyarrow takes it.
-
-    Where each line begins with { and ends with }, no object can go over a line's end: within an
-    object, { never comes right after }.
-    """
-    codes = np.frombuffer(records.data, np.uint8)
-    firsts, lasts = codes[records.starts], codes[records.ends - 1]
-    if not ((firsts == ord("{")).all() and (lasts == ord("}")).all()):
-        return False
-    has_odd_word = b"Inf" in records.data or b"NaN" in records.data  # quicker than the pattern
-    if has_odd_word and _ODD_NUMBER.search(body):
-        return False
-    first, end = int(records.starts[0]), int(records.ends[-1])
-    n_open = records.data.count(b"[", first, end) + records.data.count(b"{", first, end)
-    if n_open <= len(records) + _BRACKETS:
-        return True
-    codes = codes[:end]
-    opens = (codes == ord("[")) | (codes == ord("{"))
-    return bool(np.add.reduceat(opens, records.starts, dtype=np.int64).max() <= _BRACKETS)
 
 
 def decoded(record: bytes) -> Object | None:

@@ -1,28 +1,29 @@
-"""JSON, one object a line: read by pyarrow where it is clean, else by Python, to the same result.
-
-pyarrow takes or refuses a block as a whole. One that it refuses is halved until the lines that are
-guilty are among few, which Python then reads one by one.
-"""
+"""JSON, one object a line: read by pyarrow where it is clean, else by Python, to the same result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from amforest.reading._arrow import Array, DataType, pa, pa_json
-from amforest.reading.batches import Reject
+from amforest.reading._arrow import Array, DataType, pa
 from amforest.reading.columns import Column, found
-from amforest.reading.json_lines import Literal, Object, decoded, is_plain, text_of
+from amforest.reading.json_blocks import (
+    TYPES,
+    Refused,
+    are_plain,
+    parse,
+    read_one_by_one,
+    read_plain,
+)
+from amforest.reading.json_lines import Literal, Object, decoded, text_of
 from amforest.reading.names import EmptyFileError, StreamError, nearest
 from amforest.reading.records import Records, Splitter
 from amforest.reading.rows import Stretch
 from amforest.reading.sources import Bytes
 from amforest.reading.text_reader import RecordReader, TextReader, first_line, without_bad_text
-
-ROWS_BY_PYTHON = 256
-_TYPES = {"number": pa.float64(), "bool": pa.bool_()}  # of pyarrow's; others are text
 
 
 class NdjsonReader(TextReader):
@@ -89,7 +90,7 @@ class NdjsonReader(TextReader):
                 continue
             text, is_quoted = self._sample_of(name)
             column, note = found(name, text, types.get(name), is_quoted)
-            self._types[name] = _TYPES.get(column.kind, pa.string())
+            self._types[name] = TYPES.get(column.kind, pa.string())
             if name in names:
                 columns.append(column)
                 notes += [note] if note else []
@@ -98,56 +99,48 @@ class NdjsonReader(TextReader):
 
     def stretches(self, columns: Sequence[Column]) -> Iterator[Stretch]:
         """Yield all rows."""
-        self._types |= {column.name: _TYPES.get(column.kind, pa.string()) for column in columns}
+        wanted = {column.name: TYPES.get(column.kind, pa.string()) for column in columns}
+        self._types |= wanted
+
+        def attempt(records: Records) -> list[Array]:
+            if self._is_watching:
+                try:
+                    return parse(records, columns, self._types, "error")
+                except Refused as refused:
+                    if refused.is_new_key:
+                        self._find_new_key(records)
+                    elif self._types.keys() == wanted.keys():
+                        raise
+            return parse(records, columns, wanted, "ignore")
+
         for block in self._records:
-            yield from self._halves(without_bad_text(block, self.file), columns)
+            yield self._read(without_bad_text(block, self.file), columns, attempt)
 
-    def _halves(self, records: Records, columns: Sequence[Column]) -> Iterator[Stretch]:
-        """Let pyarrow parse what it can, and Python the rest."""
-        values = self._by_arrow(records, columns) if len(records) else None
-        if values is not None:
-            yield Stretch(self.file, records.lines, values, records.text, records.rejects)
-        elif len(records) <= ROWS_BY_PYTHON:
-            yield self._by_python(records, columns)
+    def _read(
+        self,
+        records: Records,
+        columns: Sequence[Column],
+        attempt: Callable[[Records], list[Array]],
+    ) -> Stretch:
+        """Let pyarrow read what it can, and Python the rest."""
+        is_plain = are_plain(records)
+        plain = records if is_plain.all() else records.keep(is_plain, [])
+        parts, is_odd = read_plain(plain, attempt)
+        by_arrow = np.flatnonzero(is_plain)[~is_odd]
+        if len(by_arrow) < len(records) or not parts:
+            by_python = np.setdiff1d(np.arange(len(records)), by_arrow)
+            odd = records.keep(by_python, [])
+            values, is_good, rejects = read_one_by_one(odd, columns, self.file, self._watch)
+            parts.append(values)
+            rows = np.concatenate((by_arrow, by_python[is_good]))
+            records = records.keep(np.sort(rows), records.rejects + rejects)
+            order = pa.array(np.argsort(rows))
         else:
-            for half in records.halves():
-                yield from self._halves(half, columns)
-
-    def _by_arrow(self, records: Records, columns: Sequence[Column]) -> list[Array] | None:
-        """Parse all records; None if one of them could be bad."""
-        body = records.body()
-        if not is_plain(records, body):
-            return None
-        if self._is_watching:
-            try:
-                return _parse(records, body, columns, self._types, "error")
-            except pa.ArrowInvalid as error:
-                if "unexpected field" in str(error):
-                    self._note_new_key(records)
-        types = {column.name: _TYPES.get(column.kind, pa.string()) for column in columns}
-        try:
-            return _parse(records, body, columns, types, "ignore")
-        except pa.ArrowInvalid:
-            return None
-
-    def _by_python(self, records: Records, columns: Sequence[Column]) -> Stretch:
-        rows: list[list[str | None]] = []
-        rejects = list(records.rejects)
-        is_good = np.zeros(len(records), dtype=bool)
-        for k, record in enumerate(records):
-            line = int(records.lines[k])
-            try:
-                row = decoded(record)
-                if row is None:
-                    continue
-                self._watch(row, line)
-                rows.append([text_of(row.get(column.name), column.name) for column in columns])
-                is_good[k] = True
-            except ValueError as error:
-                rejects.append(Reject(self.file, line, str(error), records.text(k)))
-        records = records.keep(is_good, rejects)
-        values = [pa.array([row[j] for row in rows], pa.string()) for j in range(len(columns))]
-        return Stretch(self.file, records.lines, values, records.text, rejects)
+            order = None
+        values = [pa.concat_arrays([part[j] for part in parts]) for j in range(len(columns))]
+        if order is not None:
+            values = [value.take(order) for value in values]
+        return Stretch(self.file, records.lines, values, records.text, records.rejects)
 
     def _sampled(self) -> Iterator[Object]:
         for block in self._records.sample():
@@ -185,15 +178,14 @@ class NdjsonReader(TextReader):
             self.notes.append(f"{self.file}: no key {name!r} in the first rows; {advice}")
         self.names += new
 
-    def _note_new_key(self, records: Records) -> None:
-        """Find the first key that is not known."""
+    def _find_new_key(self, records: Records) -> None:
+        """Note the first key that is not known."""
         for record, line in zip(records, records.lines.tolist(), strict=True):
-            try:
+            with suppress(ValueError):
                 self._watch(decoded(record) or {}, line)
-            except ValueError:
-                continue
             if not self._is_watching:
                 return
+        self._is_watching = False  # it is in a line that is bad
 
     def _watch(self, row: Object, line: int) -> None:
         """Note the first key that is not known; one note is enough."""
@@ -206,24 +198,3 @@ class NdjsonReader(TextReader):
                 f"{self.file}:{line}: key {new!r} is not in the first rows: it and others that are "
                 "new are left out"
             )
-
-
-def _parse(
-    records: Records,
-    body: bytes | memoryview,
-    columns: Sequence[Column],
-    types: Mapping[str, DataType],
-    unexpected: str,
-) -> list[Array] | None:
-    """Parse by pyarrow; None if there is not one object on each line."""
-    table = pa_json.read_json(
-        pa.BufferReader(body),
-        pa_json.ReadOptions(use_threads=False, block_size=len(body) + 1),
-        pa_json.ParseOptions(
-            explicit_schema=pa.schema(list(types.items())), unexpected_field_behavior=unexpected
-        ),
-    )
-    if table.num_rows != len(records):
-        return None
-    values = [table.column(column.name).combine_chunks() for column in columns]
-    return [value.cast(pa.float64()) if value.type == pa.bool_() else value for value in values]

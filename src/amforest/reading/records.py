@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,19 +73,11 @@ class Records:
             return memoryview(self.data)[self.starts[0] : self.ends[-1]]
         return b"\n".join(self)
 
-    def keep(self, rows: NDArray[np.bool_] | slice, rejects: list[Reject]) -> Records:
+    def keep(self, rows: NDArray[Any] | slice, rejects: list[Reject]) -> Records:
         """Return some of the records, and these rejects."""
         joined = self.is_joined and isinstance(rows, slice)
         starts, ends, lines = self.starts[rows], self.ends[rows], self.lines[rows]
         return Records(self.data, starts, ends, lines, rejects, joined)
-
-    def halves(self) -> tuple[Records, Records]:
-        """Cut them in the middle; rejects go with the half that their lines are in."""
-        middle = len(self) // 2
-        line = self.lines[middle]
-        before = [reject for reject in self.rejects if reject.line < line]
-        after = [reject for reject in self.rejects if reject.line > line]
-        return self.keep(slice(middle), before), self.keep(slice(middle, None), after)
 
 
 def show(record: bytes) -> str:

@@ -60,10 +60,10 @@ def to_batch(stretch: Stretch, layout: Layout) -> Batch:
             for row in np.flatnonzero(is_bad).tolist():
                 if row not in reasons:
                     reasons[row] = column.why_not(value_text(values[row]))
-        if column.name == layout.target and converted.null_count:
-            for row in np.flatnonzero(np.asarray(pc.is_null(converted))).tolist():
-                reasons.setdefault(row, missing_label(column.name))
     table = pa.RecordBatch.from_arrays(arrays, names=layout.names)
+    if layout.target is not None and (labels := table.column(layout.target)).null_count:
+        for row in np.flatnonzero(np.asarray(pc.is_null(labels))).tolist():
+            reasons.setdefault(row, missing_label(layout.target))
     earlier = sorted(stretch.rejects, key=lambda reject: reject.line)
     batch = Batch(table, stretch.file, stretch.lines, tuple(earlier))
     if not reasons:
