@@ -21,10 +21,11 @@ from amforest.baselines import MondrianForestClassifier
 from amforest.persistence import ModelFormatError, from_bytes
 
 sys.path.append(str(Path(__file__).with_name("torture")))
+import changes
 import damage
 import invariants
 
-FILES = {file.name: file for file in damage.originals()}
+FILES = {file.name: file for file in changes.originals()}
 
 
 @pytest.fixture(autouse=True)
@@ -54,13 +55,13 @@ def little_memory():
 def test_files_are_valid_as_they_are(file):
     assert len(file.data) < 4096
     assert damage.survives(file.data)
-    assert damage.repaired(file.data) == file.data
+    assert changes.repaired(file.data) == file.data
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_every_truncation_is_rejected(file):
     for length in range(len(file.data)):
-        for data in damage.both(damage.truncated(file, length)):
+        for data in changes.both(changes.truncated(file, length)):
             assert not damage.survives(data)
 
 
@@ -68,9 +69,9 @@ def test_every_truncation_is_rejected(file):
 def test_flipped_bits_are_rejected_unless_the_digest_is_repaired(file):
     accepted = 0
     for bit in range(0, 8 * len(file.data), 37):
-        flipped = damage.flipped(file, bit)
+        flipped = changes.flipped(file, bit)
         assert not damage.survives(flipped)
-        mended = damage.repaired(flipped)
+        mended = changes.repaired(flipped)
         accepted += mended is not None and damage.survives(mended)
     assert accepted > 10  # the tree's generators, for one, may be any
 
@@ -80,7 +81,7 @@ def test_random_changes_are_rejected_or_give_a_valid_forest(part):
     accepted = 0
     for number in range(part * 300, (part + 1) * 300):
         file = list(FILES.values())[number % len(FILES)]
-        for data in damage.both(damage.changed(file, number)):
+        for data in changes.both(changes.changed(file, number)):
             accepted += damage.survives(data)
     assert 10 < accepted < 200
 
@@ -97,7 +98,7 @@ def resealed(file: str, change: Callable[[Any, dict[str, Any]], None], text: Any
         assert text[0] in written
         written = written.replace(*text)
     metadata = {"amforest": written, "sha256": "0" * 64}
-    data = damage.repaired(b"".join(damage._safetensors.pack(arrays, metadata)))
+    data = changes.repaired(b"".join(changes._safetensors.pack(arrays, metadata)))
     assert data is not None
     return data
 
@@ -301,14 +302,14 @@ def test_parameters_that_a_file_cannot_hold_are_named():
 
 
 def test_a_file_is_loaded_with_its_digest_or_without(tmp_path):
-    model = damage.classifier()
+    model = changes.classifier()
     digest = save(model, tmp_path / "model.amf")
     for how in ({}, {"sha256": digest}, {"sha256": f" {digest.upper()}\n"}):
         assert load(tmp_path / "model.amf", **how).to_bytes() == model.to_bytes()
 
 
 def test_what_else_is_in_a_file_is_checked_too():
-    data = persistence.to_bytes(damage.classifier(), extra=[1, "a"])
+    data = persistence.to_bytes(changes.classifier(), extra=[1, "a"])
     assert persistence.extra_of(data) == [1, "a"]
     with pytest.raises(ModelFormatError):
         persistence.extra_of(data[:-1])
@@ -326,7 +327,7 @@ def test_what_else_is_in_a_file_is_checked_too():
     ],
 )
 def test_the_invariants_notice_what_is_wrong(field, value):
-    model = damage.classifier()
+    model = changes.classifier()
     invariants.check_trees(model)
     tables = [model.tree_table(i) for i in range(2)]
     for table in tables:

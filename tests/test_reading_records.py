@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import example, given, settings
@@ -258,11 +259,7 @@ def naive_json(line):
     return x, None if y in MISSING else y, z
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(LINES), max_size=12), st.sampled_from([9, 100, 10_000]))
-@example(LINES, 9)
-@example(LINES, 10_000)
-def test_lines_of_json_are_read_as_one_by_one(lines, block_bytes):
+def check_json(lines, block_bytes):
     good, bad = [], []
     for number, line in enumerate(lines, 2):
         try:
@@ -280,3 +277,19 @@ def test_lines_of_json_are_read_as_one_by_one(lines, block_bytes):
     )
     assert rows[1:] == good
     assert [reject.line for reject in rejects] == bad
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(LINES), max_size=12), st.sampled_from([9, 100, 10_000]))
+@example(LINES, 9)
+@example(LINES, 10_000)
+def test_lines_of_json_are_read_as_one_by_one(lines, block_bytes):
+    check_json(lines, block_bytes)
+
+
+@pytest.mark.parametrize("share_odd", [0.001, 0.02, 0.3, 1.0])
+def test_lines_of_json_are_read_alike_beside_any_others(share_odd):
+    random = Random(0)
+    clean = [f'{{"x": {k}, "y": "{k % 5}", "z": true}}' for k in range(3_000)]
+    lines = [random.choice(LINES) if random.random() < share_odd else line for line in clean]
+    check_json(lines, 2**22)

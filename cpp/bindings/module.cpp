@@ -483,6 +483,7 @@ template <class Labels> struct Bindings {
                       std::size_t n_samples) {
         require(options.split_prior.beta == 0 || (layout.has_box() && !options.predict_extends),
                 "beta must be 0 without bounds, and with predict_extends");
+        require(!layout.has_box() || std::isinf(options.lifetime), "bounds leave no lifetime");
         FlatForest<Labels, Borrowed> flat;
         const Labels labels = new_labels();
         std::vector<std::uint64_t> no_nodes;
@@ -586,8 +587,8 @@ NB_MODULE(_core, m) {
                double lifetime, const Limit &max_nodes, const Limit &max_bytes) {
                 const auto [alpha, beta] = split_prior;
                 require(step > 0 && step <= 1e100, "step must lie in (0, 1e100]");
-                require(alpha >= 1e-100 && alpha <= 1 - 0x1.0p-50 && std::isfinite(beta),
-                        "split_prior must be (alpha, beta), 1e-100 <= alpha < 1");
+                require(alpha >= 1e-100 && alpha <= 1 - 0x1.0p-50 && beta >= 0 && beta <= 10,
+                        "split_prior must be (alpha, beta), 1e-100 <= alpha < 1, 0 <= beta <= 10");
                 require(discount >= 0 && std::isfinite(discount) && lifetime > 0,
                         "discount must not be negative, and lifetime must be positive");
                 new (self) Options{step,

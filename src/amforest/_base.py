@@ -342,8 +342,11 @@ class Forest(FeatureForest):
                 f"split_prior is {self.split_prior!r}; it must be a pair (alpha, beta)"
             )
         alpha, beta = (float(value) for value in self.split_prior)
-        if not (1e-100 <= alpha <= 1 - 2.0**-50 and np.isfinite(beta)):
-            raise ValueError(f"split_prior is {self.split_prior!r}; alpha must lie between 0 and 1")
+        if not (1e-100 <= alpha <= 1 - 2.0**-50 and 0 <= beta <= 10):
+            raise ValueError(
+                f"split_prior is {self.split_prior!r}; alpha must lie between 0 and 1, beta in "
+                "[0, 10]"
+            )
         if beta != 0 and self.partition == "restricted":
             raise ValueError(
                 f"split_prior is {self.split_prior!r}; beta must be 0 with partition='restricted', "

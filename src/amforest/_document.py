@@ -13,7 +13,16 @@ import amforest
 from amforest._base import Forest
 from amforest._categories import Categories
 from amforest._classes import ClassForest
-from amforest._values import as_kind, entry, from_json, has_keys, hashables, text_array, to_json
+from amforest._values import (
+    array_of,
+    as_kind,
+    entry,
+    from_json,
+    has_keys,
+    hashables,
+    text_array,
+    to_json,
+)
 
 FORMAT = 1  # the newest that this version reads, and the one that it writes
 _MODULES = {
@@ -31,6 +40,11 @@ _CLASSES = ("dtype", "labels")
 _COLUMNS = ("numbers", "categorical", "categories")
 _CORE = ("n_numbers", "categories", "n_samples", "options")
 _CLASS_CORE = (*_CORE, "n_classes", "capacity", "dirichlet")
+_COLUMNS_OF_TREES = (
+    *("seeds", "n_nodes", "feature", "threshold", "split_time", "odds", "odds_scale", "kind"),
+    *("lower", "upper", "seen", "n_samples"),
+)
+_CLASS_COLUMNS, _MEAN_COLUMNS = ("counts", "label", "mixed"), ("mean", "constant")
 
 Arrays = Mapping[str, NDArray[Any]]
 Document = dict[str, Any]
@@ -66,7 +80,10 @@ def put_together(document: Document, arrays: Arrays) -> Any:
     if not name.startswith("river."):
         if document["params"] is not None or document["columns"] is not None:
             raise ValueError("params and columns belong to models of river")
-        return _forest(cls, document["forest"], arrays)
+        forest = _forest(cls, document["forest"], arrays)
+        if forest._room and forest._categories is None:
+            raise ValueError("the categories of categorical features are missing")
+        return forest
     model = cls(**_parameters(document["params"]))
     forest = _forest(cls._estimator, document["forest"], arrays)
     columns = _columns(document["columns"])
@@ -75,6 +92,10 @@ def put_together(document: Document, arrays: Arrays) -> Any:
         room = columns.categories.room(core.categories)
         if (core.n_numbers, core.categories) != (columns.n_numbers, list(room)):
             raise ValueError("columns do not fit the forest")
+        if arrays["feature"].max(initial=-1) >= len(columns.of):
+            raise ValueError("a split is on a column that is not there")
+        if hasattr(forest, "feature_names_in_") or forest._categories is not None:
+            raise ValueError("names and categories belong to columns")
     model._model, model._columns = forest, columns
     return model
 
@@ -136,6 +157,7 @@ def _forest(cls: type[Forest], part: Any, arrays: Arrays) -> Forest:
     has_keys(part, _FOREST)
     model = cls(**_parameters(part["params"]))
     model._validate_params()
+    model._n_threads()
     if part["fitted"] is None:
         if part["core"] is not None or arrays:
             raise ValueError("there is a forest, but nothing of how it was fitted")
@@ -146,6 +168,8 @@ def _forest(cls: type[Forest], part: Any, arrays: Arrays) -> Forest:
     model._room = tuple(core.categories)
     _set_features(model, fitted)
     weight, loss = (float(as_kind(x, int, float)) for x in entry(fitted, "progress", list))
+    if not (np.isfinite([weight, loss]).all() and weight >= 0):
+        raise ValueError("progress must be finite")
     model._progress = weight, loss
     if isinstance(model, ClassForest):
         _set_classes(model, fitted["classes"])
@@ -164,6 +188,8 @@ def _set_features(model: Forest, fitted: Document) -> None:
         raise ValueError("categorical must be increasing numbers of features")
     model.is_categorical_ = np.isin(np.arange(n_features), categorical)
     if fitted["categories"] is not None:
+        if not categorical:
+            raise ValueError("there are categories, but no categorical features")
         model._categories = _categories(fitted["categories"], len(categorical))
         if list(model._categories.room(room)) != list(room) or len(categorical) != len(room):
             raise ValueError("categories do not fit the forest")
@@ -171,8 +197,8 @@ def _set_features(model: Forest, fitted: Document) -> None:
         raise ValueError("the categories of categorical features are missing")
     if fitted["names"] is not None:
         names = [as_kind(name, str) for name in entry(fitted, "names", list)]
-        if len(names) != n_features:
-            raise ValueError("names must be as many as features")
+        if len(names) != n_features or len(set(names)) < n_features:
+            raise ValueError("names must be as many as features, all different")
         model.feature_names_in_ = np.array(names, dtype=object)
 
 
@@ -204,10 +230,9 @@ def _set_classes(model: ClassForest, part: Any) -> None:
     if dtype == "U":
         array = text_array([as_kind(label, str) for label in labels])
     else:
-        array = from_json({"array": [dtype, []]}).astype(dtype)
-        array = np.array(labels, dtype=array.dtype)
-    if array.ndim != 1:
-        raise ValueError("classes must be plain values")
+        array = array_of(labels, from_json({"array": [dtype, []]}).dtype.str)
+    if array.ndim != 1 or len(np.unique(array)) < len(labels):
+        raise ValueError("classes must be plain values, all different")
     model._set_classes(labels, np.sort(array))
 
 
@@ -242,5 +267,8 @@ def core_of(model: Forest, part: Any, arrays: Arrays) -> Any:
     state["options"] = {
         name: from_json(value) for name, value in entry(part, "options", dict).items()
     }
+    columns = _CLASS_COLUMNS if has_classes else _MEAN_COLUMNS
+    if unknown := sorted(set(arrays) - {*_COLUMNS_OF_TREES, *columns, "bounds"}):
+        raise ValueError(f"there is no array {unknown[0]!r}")
     trees = dict(arrays)
     return model._core_from(state | {"bounds": trees.pop("bounds", None), "trees": trees})

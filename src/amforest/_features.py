@@ -193,6 +193,10 @@ class FeatureForest(BaseEstimator, Learner):
         """Return one row as a table."""
         if self._categories is None:
             return Table(self._row(x)[None].astype(np.float32), [])
+        if len(x) != self.n_features_in_:
+            raise ValueError(
+                f"x has {len(x)} features; the forest was built for {self.n_features_in_}"
+            )
         values = as_objects(x[None] if isinstance(x, np.ndarray) else [list(x)])
         with naming("x"):
             return separated(self, values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from datetime import date, datetime
 from reprlib import repr as short
@@ -18,6 +19,7 @@ from numpy.random import RandomState
 
 Json = Any  # None, bool, int, float, str, and lists and dicts of such
 
+MOST_OF_A_HASH = 100  # values of one hash, in a table of them
 _MT19937_WORDS = 624
 
 
@@ -33,8 +35,6 @@ def to_json(value: Any, name: str) -> Json:
     """
     if isinstance(value, np.generic) and not isinstance(value, (str, bytes)):
         value = value.item()
-    if value is np.random:  # which stands for the generator that all of numpy shares
-        value = None
     if value is None or type(value) in (bool, int):
         return value
     if (tagged := _TAGGED.get(type(value))) is not None:
@@ -82,9 +82,25 @@ def from_json(value: Json) -> Any:
 def hashables(values: Json) -> list[Hashable]:
     """Read a list of values, all of which must be different and hashable."""
     items = [from_json(item) for item in as_kind(values, list)]
-    if len(set(items)) < len(items):
+    if not all(map(_is_plain, items)):
+        raise ValueError("values must be text, numbers, bools, bytes, dates or tuples of such")
+    return list(_different(items))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str, bytes, date))
+
+
+def _different(items: list[Any]) -> dict[Any, None]:
+    """Return the items as keys, in order; without those who would make a dict slow."""
+    if max(Counter(map(hash, items)).values(), default=0) > MOST_OF_A_HASH:
+        raise ValueError("values must not have been chosen to have equal hashes")
+    different = dict.fromkeys(items)
+    if len(different) < len(items):
         raise ValueError("values must be different from one another")
-    return items
+    return different
 
 
 def as_kind(value: Any, *kinds: type) -> Any:
@@ -119,7 +135,13 @@ def _array(content: Json) -> np.ndarray[Any, Any]:
     if as_kind(dtype, str) not in _DTYPES:
         raise ValueError(f"{dtype!r} is no type of arrays")
     items = from_json(as_kind(values, list))
-    return text_array(items) if dtype == "U" else np.array(items, dtype=dtype)
+    return text_array(items) if dtype == "U" else array_of(items, dtype)
+
+
+def array_of(items: list[Any], dtype: str) -> np.ndarray[Any, Any]:
+    """Return numbers, bools or objects as an array; FloatingPointError if one is too large."""
+    with np.errstate(all="raise"):
+        return np.array(items, dtype=dtype)
 
 
 def text_array(texts: list[str]) -> np.ndarray[Any, Any]:
@@ -175,8 +197,8 @@ _READERS: dict[str, Any] = {
     "date": lambda content: date.fromisoformat(as_kind(content, str)),
     "datetime": lambda content: datetime.fromisoformat(as_kind(content, str)),
     "tuple": lambda content: tuple(_list(content)),
-    "set": lambda content: set(_list(content)),
-    "frozenset": lambda content: frozenset(_list(content)),
+    "set": lambda content: set(_different(_list(content))),
+    "frozenset": lambda content: frozenset(_different(_list(content))),
     "RandomState": _generator,
     "array": _array,
 }

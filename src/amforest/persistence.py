@@ -175,7 +175,9 @@ def _opened(data: bytes) -> tuple[Document, Arrays]:
         digest.update(memoryview(data)[len(blank) :])
         if digest.hexdigest() != metadata[_DIGEST]:
             raise ValueError("its digest is not that of its content: it was changed or damaged")
-        document = json.loads(metadata[_DOCUMENT], parse_constant=_no_constant)
+        document = json.loads(
+            metadata[_DOCUMENT], parse_constant=_no_constant, object_pairs_hook=_object
+        )
         return as_kind(document, dict), arrays
 
 
@@ -186,8 +188,15 @@ def _reading() -> Iterator[None]:
         yield
     except ModelFormatError:
         raise
-    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
         raise ModelFormatError(f"this is no model of amforest: {error}") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
 
 
 def _no_constant(name: str) -> None:

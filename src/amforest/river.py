@@ -6,7 +6,7 @@ Each holds the scikit-learn estimator of its name, and with it the same core.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -62,7 +62,12 @@ class _River(base.Estimator):
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.seed = seed
-        if isinstance(categorical_features, str) and categorical_features != "from_dtype":
+        is_known = (
+            categorical_features == "from_dtype"
+            if isinstance(categorical_features, str)
+            else categorical_features is None or isinstance(categorical_features, Collection)
+        )
+        if not is_known:
             raise ValueError(
                 f"categorical_features is {categorical_features!r}; it must be 'from_dtype', None "
                 "or a collection of names"

@@ -23,13 +23,12 @@ from rich.table import Table
 HERE = Path(__file__).resolve().parent
 # The quick ones first.
 ORDER = ["continuing", "streams", "writes", "kills", "memory", "damage", "threads", "fuzzing"]
-HELPERS = ["invariants", "result"]
 COLUMNS = ["fault", "how many", "bar", "passed", "details"]
 
 
 def names() -> list[str]:
     """The modules of this folder: those with a place in the order, then all others."""
-    found = {path.stem for path in HERE.glob("*.py")} - {"__main__", *HELPERS}
+    found = {path.stem for path in HERE.glob("*.py")} - {"__main__"}
     found = {name for name in found if "def run(" in (HERE / f"{name}.py").read_text("utf-8")}
     return [name for name in ORDER if name in found] + sorted(found - set(ORDER))
 

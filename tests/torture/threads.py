@@ -15,7 +15,7 @@ from result import Report, Result
 TITLE = "threads"
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "cpp" / "include"
-FLAGS = ["-std=c++20", "-O1", "-g", "-ffp-contract=off", "-fsanitize=thread", "-pthread"]
+FLAGS = ["-std=c++20", "-O1", "-g", "-ffp-contract=off", "-fsanitize=thread", "-Wl,--wrap=mremap"]
 
 
 def build(folder: Path) -> Path:

@@ -203,8 +203,8 @@ def read_one_by_one(
     for j, (column, text) in enumerate(zip(columns, values, strict=True)):
         converted, is_bad = column.convert(text)
         values[j] = converted if column.kind in TYPES else text
-        for row in np.flatnonzero(is_bad).tolist() if is_bad is not None else ():
-            reasons.setdefault(int(places[row]), column.why_not(text[row].as_py()))
+        for at in np.flatnonzero(is_bad).tolist() if is_bad is not None else ():
+            reasons.setdefault(int(places[at]), column.why_not(text[at].as_py()))
     is_good[list(reasons)] = False
     keep = pa.array(is_good[places])
     rejects = [

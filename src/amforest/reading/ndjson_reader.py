@@ -1,4 +1,4 @@
-"""JSON, one object a line: read by pyarrow where it is clean, else by Python, to the same result."""
+"""JSON, one object a line, with as many keys as the first rows have."""
 
 from __future__ import annotations
 

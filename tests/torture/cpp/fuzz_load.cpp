@@ -228,33 +228,40 @@ template <class Labels> void hold_sane(std::span<const double> forecast) {
     hold(!Case<Labels>::kHasClasses || std::abs(sum - 1) < 1e-6, "probabilities sum to 1");
 }
 
-// All that may be asked of a forest.
 template <class Labels>
-std::vector<double> look_at(const Forest<Labels> &forest, const Stream<Labels> &rows) {
+std::vector<double> forecasts_of(const Forest<Labels> &forest, const Stream<Labels> &rows) {
+    const std::size_t entries = forest.forecast_size();
+    std::vector<double> all(rows.size() * entries);
+    forest.predict(rows.matrix(), all.data(), entries, 1);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        hold_sane<Labels>(std::span(all).subspan(i * entries, entries));
+    return all;
+}
+
+// All that may be asked of a forest.
+template <class Labels> void look_at(const Forest<Labels> &forest, const Stream<Labels> &rows) {
     const Matrix X = rows.matrix();
     const std::size_t n = X.n_rows, entries = forest.forecast_size(), n_trees = forest.n_trees();
-    std::vector<double> all(n * entries), by_tree(n * n_trees * entries), depth(n * n_trees);
-    std::vector<double> row(entries);
+    const std::size_t n_nodes = forest.n_nodes();
+    const std::vector<double> all = forecasts_of(forest, rows);
+    std::vector<double> by_tree(n * n_trees * entries), depth(n * n_trees), row(entries);
     std::vector<std::int64_t> leaves(n * n_trees);
-    forest.predict(X, all.data(), entries, 1);
     forest.predict_by_tree(X, by_tree.data(), entries, 1);
     forest.weighted_depth(X, depth.data(), 1);
     forest.apply(X, leaves.data(), 1);
-    const std::size_t n_nodes = forest.n_nodes();
     for (std::size_t i = 0; i < n; ++i) {
         forest.predict_row(X.rows(i, 1), row);
-        hold_sane<Labels>(row);
         hold(std::ranges::equal(row, std::span(all).subspan(i * entries, entries)),
              "a row alone is forecast as among others");
     }
-    for (const double value : depth) hold(value >= 0 && value <= n_nodes, "depths are sane");
+    for (const double value : depth)
+        hold(value >= 0 && value <= static_cast<double>(n_nodes), "depths are those of nodes");
     for (const std::int64_t leaf : leaves)
         hold(leaf >= 0 && static_cast<std::size_t>(leaf) < n_nodes, "leaves are in the table");
     std::size_t n_rows = 0;
     for (std::size_t t = 0; t < n_trees; ++t) n_rows += to_table(forest.tree(t)).n_rows();
     hold(n_rows == n_nodes, "the tables hold all nodes");
     hold(forest.depths().size() == n_trees && forest.bytes() > 0, "sizes can be asked for");
-    return all;
 }
 
 enum class Way { kBatch, kTestFirst, kNewClass, kSingly };
@@ -328,7 +335,7 @@ template <class Labels> void try_out(Bytes bytes) {
          "both learn the same rows");
     hold(encoded(saved(given, *forest)) == encoded(saved(kept, *again)), "both go on alike");
     const auto others = rows.stream(2, false, n_classes);
-    hold(look_at(*forest, others) == look_at(*again, others), "both forecast alike");
+    hold(forecasts_of(*forest, others) == forecasts_of(*again, others), "both forecast alike");
 }
 
 // Mutations

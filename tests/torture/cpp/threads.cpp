@@ -7,6 +7,8 @@
 // until then nothing but the forest's own locks synchronises the threads, which could hide a race.
 //
 //     threads SECONDS
+#include <sys/mman.h>
+
 #include <atomic>
 #include <bit>
 #include <chrono>
@@ -19,6 +21,17 @@
 #include "fuzz_case.hpp"
 
 using namespace amforest;
+
+// In the place of mremap (--wrap), of which ThreadSanitizer does not know: it would take what other
+// threads once did at the new address for races.
+extern "C" void *__wrap_mremap(void *from, std::size_t before, std::size_t bytes, int, ...) {
+    void *const to = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (to == MAP_FAILED) return to;
+    std::memcpy(to, from, before);
+    ::munmap(from, before);
+    return to;
+}
 
 namespace {
 
