@@ -163,11 +163,16 @@ std::size_t n_classes(const RunningMean &) { return 0; }
 
 // `categories` is the number of categories for which there is room, of each feature.
 // `bounds`, a row of lower and one of upper ends, makes the partition the unrestricted one.
-Layout checked_layout(std::size_t n_numbers, std::vector<std::uint32_t> categories,
-                      const Bounds &bounds) {
-    require(n_numbers + categories.size() > 0, "there must be features");
-    for (const std::uint32_t count : categories)
-        require(count > 0 && count <= 65535, "categories must lie in [1, 65535]");
+Layout checked_layout(std::size_t n_numbers, const nb::list &counts, const Bounds &bounds) {
+    require(n_numbers + counts.size() > 0, "there must be features");
+    // One by one: if memory runs out while nanobind converts a vector, the process ends.
+    std::vector<std::uint32_t> categories;
+    for (const nb::handle count : counts) {
+        std::uint32_t room = 0;
+        require(nb::try_cast(count, room, /*convert=*/false) && room > 0 && room <= 65535,
+                "categories must lie in [1, 65535]");
+        categories.push_back(room);
+    }
     Layout layout{Categories(std::move(categories)), n_numbers};
     if (!bounds) return layout;
     require(layout.n_codes() == 0, "bounds leave no room for categories");
@@ -309,6 +314,7 @@ template <class Labels> struct Bindings {
 
     static void check_weight(double weight) {
         require(weight >= 0 && std::isfinite(weight), "weights must not be negative");
+        require(weight == 0 || weight >= kLeastWeight, "weights must be 0, or at least 2**-100");
         require(!Labels::kWholeWeights || weight == std::floor(weight),
                 "weights must be whole numbers");
     }
@@ -483,7 +489,9 @@ template <class Labels> struct Bindings {
                       std::size_t n_samples) {
         require(options.split_prior.beta == 0 || (layout.has_box() && !options.predict_extends),
                 "beta must be 0 without bounds, and with predict_extends");
-        require(!layout.has_box() || std::isinf(options.lifetime), "bounds leave no lifetime");
+        require(!layout.has_box() || (std::isinf(options.lifetime) && options.discount == 0),
+                "bounds leave no lifetime and no discount");
+        require(options.discount == 0 || HasTables<Labels>, "discount belongs to classifiers");
         FlatForest<Labels, Borrowed> flat;
         const Labels labels = new_labels();
         std::vector<std::uint64_t> no_nodes;
@@ -537,8 +545,6 @@ template <class Labels> struct Bindings {
     }
 };
 
-using Counts = std::vector<std::uint32_t>;
-
 // `capacity` is the number of classes for which there is room.
 template <class Count> void bind_classifier(nb::module_ &m, const char *name) {
     using Classifier = Bindings<ClassCounts<Count>>;
@@ -548,7 +554,7 @@ template <class Count> void bind_classifier(nb::module_ &m, const char *name) {
         "__init__",
         [](Forest *self, std::size_t n_numbers, const Options &options, std::size_t n_classes,
            double dirichlet, std::size_t capacity, const Seeds &seeds, const Flat &trees,
-           std::size_t n_samples, const Counts &categories, const Bounds &bounds) {
+           std::size_t n_samples, const nb::list &categories, const Bounds &bounds) {
             require(capacity <= 65535, "capacity must be at most 65535");
             const auto prior =
                 std::make_shared<ClassPrior>(checked_prior(n_classes, dirichlet, capacity));
@@ -558,7 +564,7 @@ template <class Count> void bind_classifier(nb::module_ &m, const char *name) {
         },
         nb::kw_only(), "n_numbers"_a, "options"_a, "n_classes"_a, "dirichlet"_a, "capacity"_a,
         "seeds"_a.noconvert() = nb::none(), "trees"_a = nb::none(), "n_samples"_a = 0,
-        "categories"_a = Counts(), "bounds"_a.noconvert() = nb::none());
+        "categories"_a = nb::list(), "bounds"_a.noconvert() = nb::none());
     classifier.def_prop_ro("capacity",
                            [](const Forest &forest) { return forest.tree(0).labels().capacity(); });
     Classifier::bind(classifier);
@@ -615,14 +621,14 @@ NB_MODULE(_core, m) {
     regressor.def(
         "__init__",
         [](Regressor::Forest *self, std::size_t n_numbers, const Options &options,
-           const Seeds &seeds, const Flat &trees, std::size_t n_samples, const Counts &categories,
+           const Seeds &seeds, const Flat &trees, std::size_t n_samples, const nb::list &categories,
            const Bounds &bounds) {
             const auto new_labels = [] { return RunningMean(); };
             Regressor::build(self, checked_layout(n_numbers, categories, bounds), options,
                              new_labels, seeds, trees, n_samples);
         },
         nb::kw_only(), "n_numbers"_a, "options"_a, "seeds"_a.noconvert() = nb::none(),
-        "trees"_a = nb::none(), "n_samples"_a = 0, "categories"_a = Counts(),
+        "trees"_a = nb::none(), "n_samples"_a = 0, "categories"_a = nb::list(),
         "bounds"_a.noconvert() = nb::none());
     Regressor::bind(regressor);
 }

@@ -371,12 +371,13 @@ class Forest(FeatureForest):
 
     @contextmanager
     def _unchanged_unless_learnt(self) -> Iterator[None]:
-        """Stay as before if not one row was learnt by a new core."""
+        """Stay as before if not one row was learnt."""
         before = self.__dict__.copy()
+        n_before = self._core.n_samples if self._has_learnt() else 0
         try:
             yield
         except BaseException:
-            if self._has_learnt() and not self._core.n_samples:
+            if self._has_learnt() and self._core.n_samples in (0, n_before):
                 self._restore(before)
             raise
 

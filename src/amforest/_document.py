@@ -261,6 +261,9 @@ def core_of(model: Forest, part: Any, arrays: Arrays) -> Any:
         n_classes, capacity = (entry(part, key, int) for key in ("n_classes", "capacity"))
         if not 1 <= n_classes <= capacity <= max(2 * n_classes, n_classes + 1):
             raise ValueError("capacity must be n_classes at least, and twice as many at the most")
+        n_bytes = sum(array.nbytes for array in arrays.values())
+        if 8 * capacity * len(arrays["n_nodes"]) > 64 * n_bytes + 2**24:
+            raise ValueError("there are too many trees for so many classes")
         state |= {"n_classes": n_classes, "capacity": capacity}
         state["dirichlet"] = entry(part, "dirichlet", float)
     state["categories"] = [as_kind(count, int) for count in entry(part, "categories", list)]

@@ -346,7 +346,7 @@ class Tree:
         for v in self.path(x):
             share = self.share(v)
             if self.predict_extends and (p := self.branch_probability(v, x)) > 0:
-                weight = stays * p / (1.0 + reach * (share + (a - 1.0)))
+                weight = stays * p / ((1.0 - reach) + reach * (share + a))
                 forecast += weight * above
                 v.labels.add_forecast(weight * (reach * share), forecast)
                 model.add_default(weight * (reach * a), forecast)
@@ -410,8 +410,11 @@ class UnrestrictedTree(Tree):
     ) -> tuple[Node, Floats]:
         """Split v's cell, which becomes x's part of it; return its node and the point there."""
         other, nowhere = v.lower, np.full_like(x, np.nan)
-        time = v.tau + self.rng.exponential(lane_sum(upper - lower))
-        feature = self.choose_feature(upper - lower)
+        # Where no number is left between the ends, a split would change nothing.
+        is_flat = (np.nextafter(lower, upper) >= upper) & (x == other)
+        sizes = np.where(is_flat, np.float32(0), upper - lower)
+        time = v.tau + self.rng.exponential(lane_sum(sizes))
+        feature = self.choose_feature(sizes)
         threshold = self.choose_threshold(float(lower[feature]), float(upper[feature]))
         x_right, other_right = x[feature] > threshold, other[feature] > threshold
         rest = self.move_down(v, time)

@@ -30,7 +30,11 @@ class Cell {
 
     // Splits the cell, which was born at some time, and goes on with the part that holds x.
     CellCut split(double birth_time, const float *x, const float *other, Rng &rng) {
-        const auto side_length = [this](std::size_t j) { return upper_[j] - lower_[j]; };
+        // Where no number is left between the ends, a split would change nothing.
+        const auto side_length = [&](std::size_t j) {
+            const bool is_flat = std::nextafter(lower_[j], upper_[j]) >= upper_[j];
+            return is_flat && x[j] == other[j] ? 0.0F : upper_[j] - lower_[j];
+        };
         for (std::size_t j = 0; j < delta_.size(); ++j) delta_[j] = side_length(j);
         const float size = kernels::plain::sum_in_lanes(delta_.size(), side_length); // |C|
         const double time = birth_time + rng.exponential(static_cast<double>(size));

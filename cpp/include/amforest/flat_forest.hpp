@@ -205,12 +205,18 @@ template <class Count> bool is_between(Count value, Count least, Count most) {
     return !(value < least) && !(value > most) && value == value;
 }
 
+// What labels can have added up to.
+template <class Count> bool is_weight(Count sum) {
+    return sum == 0 || static_cast<double>(sum) >= kLeastWeight;
+}
+
 template <class Count>
 void restore_counts(ClassCounts<Count> &labels, NodeId v, std::span<const Count> counts, Count n) {
     double sum = 0;
     std::size_t n_seen = 0;
     for (std::uint32_t y = 0; y < counts.size(); ++y) {
-        require(is_between(counts[y], Count{0}, n), "counts must lie between 0 and n_samples");
+        require(is_between(counts[y], Count{0}, n) && is_weight(counts[y]),
+                "counts must lie between 0 and n_samples");
         if (counts[y] > 0) labels.add(v, y, counts[y]);
         sum += static_cast<double>(counts[y]);
         n_seen += counts[y] > 0 ? 1 : 0;
@@ -223,7 +229,7 @@ template <class Count>
 void restore_labels(const FlatLabels<ClassCounts<Count>, Borrowed> &flat, Cursor &cursor,
                     ClassCounts<Count> &labels, NodeId v) {
     const Count n = at(flat.n_samples, cursor.node);
-    require(is_between(n, Count{0}, static_cast<Count>(labels.kMost)),
+    require(is_between(n, Count{0}, static_cast<Count>(labels.kMost)) && is_weight(n),
             "n_samples must not be negative, and not too large");
     if (!is_leaf(v)) {
         restore_counts(labels, v, row_at(flat.counts, cursor.inner, labels.n_classes()), n);
@@ -241,7 +247,8 @@ inline void restore_labels(const FlatLabels<RunningMean, Borrowed> &flat, Cursor
                            RunningMean &labels, NodeId v) {
     const double n = at(flat.n_samples, cursor.node), mean = at(flat.mean, cursor.node);
     const std::uint8_t constant = at(flat.constant, cursor.node);
-    require(is_between(n, 0.0, labels.kMost), "n_samples must not be negative, and not too large");
+    require(is_between(n, 0.0, labels.kMost) && is_weight(n),
+            "n_samples must not be negative, and not too large");
     // A mean may be rounded beyond its labels.
     require(std::abs(mean) <= 2e75, "mean must be finite and lie within ±2e75");
     require(constant <= 1, "constant must be 0 or 1");

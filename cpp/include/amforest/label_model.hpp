@@ -68,6 +68,9 @@ concept HasPrior = requires(M m, const ClassPrior &prior) { m.set_prior(prior); 
 template <class Count>
 inline constexpr double kMostSamples = std::is_integral_v<Count> ? 0x1.0p31 - 1 : 0x1.0p53;
 
+// Of one label: far below, ratios of counts would overflow.
+inline constexpr double kLeastWeight = 0x1.0p-100;
+
 // Krichevsky-Trofimov: the forecast of class k is (n_k + alpha) / (n + alpha K); log-loss.
 // Inner nodes count every class. A leaf counts its only class, and the others once it has some.
 // Counts are integers, or real numbers where weights are.

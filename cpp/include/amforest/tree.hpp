@@ -349,7 +349,7 @@ template <LabelModel Labels> class alignas(128) Tree {
     // The mean of the forecasts over the places where x may branch off its path. At v this has
     // probability p, given that it has not above. Then v's children are a copy of v and a fresh
     // leaf {x}, w-bar_v becomes (1 - a) w_v + a w-bar_v, and the total weight, with w-bar of the
-    // root as unit, 1 + reach (share + a - 1). `above` is the mixture of v's ancestors.
+    // root as unit, 1 - reach + reach (share + a). `above` is the mixture of v's ancestors.
     void predict_extending(Point x, std::span<double> mixture, std::span<double> above) const {
         std::ranges::fill(above, 0.0);
         const double a = options_.split_prior.alpha;
@@ -360,7 +360,7 @@ template <LabelModel Labels> class alignas(128) Tree {
             const double leaf_share = options_.use_aggregation ? 1.0 - a : 0.0;
             const double share = last ? leaf_share : arena().inner(v).share;
             if (const double p = branch_probability(v, x, birth_time); p > 0) {
-                const double weight = stays * p / (1.0 + reach * (share + (a - 1.0)));
+                const double weight = stays * p / ((1.0 - reach) + reach * (share + a));
                 add(weight, above, mixture);
                 labels_.add_forecast(v, weight * (reach * share), mixture);
                 labels_.add_default(weight * (reach * a), mixture);

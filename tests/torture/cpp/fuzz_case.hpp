@@ -97,7 +97,8 @@ template <class Labels> struct Case {
     void check() {
         const Settings &s = settings;
         require(s.step > 0 && s.step <= 1e100, "step");
-        require(s.alpha >= 1e-100 && s.alpha <= 1 - 0x1.0p-50 && std::isfinite(s.beta), "prior");
+        require(s.alpha >= 1e-100 && s.alpha <= 1 - 0x1.0p-50, "split_prior");
+        require(s.beta >= 0 && s.beta <= 10, "split_prior");
         require(s.discount >= 0 && std::isfinite(s.discount) && s.lifetime > 0, "lifetime");
         require(s.n_samples > 0, "n_samples");
         if (kHasClasses) {
@@ -110,6 +111,7 @@ template <class Labels> struct Case {
         check_bounds();
         const bool has_box = !bounds.empty();
         require(s.beta == 0 || (has_box && !options().predict_extends), "beta");
+        require(!has_box || std::isinf(s.lifetime), "lifetime");
         for_each_column([](const auto &column, std::size_t width) {
             require(width == 0 ? column.empty() : column.size() % width == 0, "shape");
         });
