@@ -1,0 +1,41 @@
+"""What fuzzing found, and must not come back."""
+
+import numpy as np
+import pytest
+
+from amforest import AMFClassifier, AMFRegressor
+from amforest.baselines import MondrianForestClassifier
+
+
+def test_weights_too_small_to_be_counted_are_refused():
+    for model in (AMFRegressor(1), MondrianForestClassifier(1, classes=[1, 2])):
+        model.partial_fit([[0.0], [1.0]], [1, 2])
+        before = model.to_bytes()
+        with pytest.raises(ValueError, match=r"weights must be 0, or at least 2\*\*-100"):
+            model.partial_fit([[0.0], [1.0]], [1, 2], sample_weight=[1e-160, 1e-160])
+        assert model.to_bytes() == before
+        model.partial_fit([[0.0], [1.0]], [1, 2], sample_weight=[2.0**-100, 2.0**-100])
+        model.partial_fit([[0.0], [1.0]], [1, 2], sample_weight=[2.0, 1.5])
+
+
+def test_points_equal_in_one_feature_and_close_in_another_are_parted():
+    model = AMFClassifier(2, partition="unrestricted", bounds=(-2.0, 3.0), classes=[0, 1])
+    model.partial_fit([[0, 0.5], [1e-38, 0.5]], [0, 1])
+    leaves = model.apply([[0, 0.5], [1e-38, 0.5]])
+    assert (leaves[0] != leaves[1]).all()
+
+
+@pytest.mark.parametrize("alpha", [1e-30, 1e-100, 0.5])
+def test_forecasts_are_finite_with_any_prior(alpha):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(100, 2)), rng.integers(2, size=100)
+    model = AMFClassifier(3, predict_extends=True, split_prior=(alpha, 0), random_state=0)
+    forecasts = model.fit(X, y).predict_proba(rng.uniform(-1, 2, size=(200, 2)))
+    np.testing.assert_allclose(forecasts.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("beta", [-1.0, -0.5, 2000.0])
+def test_priors_that_vanish_are_refused(beta):
+    model = AMFRegressor(2, partition="unrestricted", split_prior=(0.5, beta))
+    with pytest.raises(ValueError, match="beta in"):
+        model.fit([[0.1], [0.2]], [0.0, 1.0])
