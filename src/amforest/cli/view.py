@@ -61,10 +61,15 @@ class PlainView(NoView):
 
     def __init__(self, console: Console) -> None:
         self._console, self._last = console, time.monotonic()
+        self._status: Status | None = None
+
+    def __exit__(self, *error: Any) -> None:
+        if self._status is not None:
+            self._console.print(_line(self._status), highlight=False)
 
     def show(self, status: Status) -> None:
-        """Print a line if the last one is some seconds old."""
-        now = time.monotonic()
+        """Print a line if the last one is some seconds old; the last status is always printed."""
+        self._status, now = status, time.monotonic()
         if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
             self._console.print(_line(status), highlight=False)
