@@ -118,7 +118,7 @@ NAMES += ["t.parquet", "t.feather", "t.arrow", "t.arrows"]
 @pytest.mark.parametrize("block_bytes", [7, 1000, 2**22])
 @pytest.mark.parametrize("name", NAMES)
 def test_all_formats_give_the_same_rows_in_any_blocks(name, block_bytes, tmp_path):
-    table = a_table()
+    table = a_table(100)
     with open_stream(write(tmp_path / name, table), block_bytes=block_bytes) as stream:
         assert stream.schema == KINDS
         batches = list(stream)
@@ -135,10 +135,10 @@ def test_all_formats_give_the_same_rows_in_any_blocks(name, block_bytes, tmp_pat
     assert stream.bytes_read == stream.bytes_total == (tmp_path / name).stat().st_size
     lines = np.concatenate([batch.lines for batch in batches])
     if name in ("t.parquet", "t.feather", "t.arrow", "t.arrows"):
-        assert lines.tolist() == list(range(1, 301))
+        assert lines.tolist() == list(range(1, 101))
     elif "json" not in name:
         n_breaks = np.cumsum([0] + [(row["colour"] or "").count("\n") for row in table.to_pylist()])
-        assert lines.tolist() == (np.arange(2, 302) + n_breaks[:-1]).tolist()
+        assert lines.tolist() == (np.arange(2, 102) + n_breaks[:-1]).tolist()
 
 
 def test_a_batch_is_one_block_and_not_the_file(tmp_path):
@@ -257,7 +257,7 @@ def test_files_with_other_columns_are_refused_before_the_first_row(ending, tmp_p
         ("t.ndjson", b" \n", r"t\.ndjson is empty"),
         ("t.parquet", b"", r"t\.parquet is empty"),
         ("t.arrow", b"", r"t\.arrow is empty"),
-        ("t.csv", bytes(range(256)), r"t\.csv is not CSV: its first line is not text"),
+        ("t.csv", bytes(range(256)), r"t\.csv is not CSV: its first line is not UTF-8 text"),
         ("t.ndjson", bytes(range(256)), r"t\.ndjson has no JSON object in its first rows"),
         ("t.parquet", bytes(range(256)), r"t\.parquet is not Parquet: "),
         ("t.arrow", bytes(range(256)), r"t\.arrow is not Arrow: "),

@@ -113,7 +113,7 @@ def test_without_open_quotes_the_naive_reader_is_pythons_csv(text):
     assert naive == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.text(max_size=5), st.floats(-1e9, 1e9), st.none() | st.dates())),
     st.sampled_from(["\n", "\r\n"]),
@@ -205,6 +205,13 @@ def test_rows_that_are_not_utf8_are_rejected(block_bytes):
         "<BytesIO>:5: not UTF-8 text",
     ]
     assert rejects[0].text == r"2,\xff"
+
+
+def test_a_row_longer_than_what_is_sampled_still_tells_the_kinds():
+    data = b"x,y\n1," + 5 * 2**20 * b"a" + b"\n2,b\n"
+    with open_stream(io.BytesIO(data), max_record=2**23) as stream:
+        assert stream.schema == {"x": "number", "y": "category"}
+        assert sum(map(len, stream)) == 2
 
 
 # JSON

@@ -60,7 +60,7 @@ def as_kind(values: Array, kind: str) -> Array:
         return as_text(values).dictionary_encode()
     if kind == "date":
         return values.cast(DAY, safe=False)
-    return values.cast(pa.timestamp(values.type.unit))  # in UTC
+    return values
 
 
 def as_text(values: Array) -> Array:

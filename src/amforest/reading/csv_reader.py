@@ -17,7 +17,13 @@ from amforest.reading.names import EmptyFileError, StreamError, repeated
 from amforest.reading.records import Records, Splitter
 from amforest.reading.rows import Stretch
 from amforest.reading.sources import Bytes
-from amforest.reading.text_reader import RecordReader, TextReader, first_line, without_bad_text
+from amforest.reading.text_reader import (
+    RecordReader,
+    TextReader,
+    first_line,
+    is_text,
+    without_bad_text,
+)
 
 
 class CsvReader(TextReader):
@@ -74,13 +80,10 @@ class CsvReader(TextReader):
             yield Stretch(self.file, records.lines, values, records.text, records.rejects)
 
     def _read_header(self, header: bytes) -> list[str]:
-        try:
-            text = header.decode()
-        except UnicodeDecodeError as error:
-            raise StreamError(f"{self.file} is not CSV: its first line is not text") from error
-        if "\0" in text:
-            raise StreamError(f"{self.file} is not CSV: its first line is not text")
-        (fields,) = csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter)
+        if b"\0" in header or not is_text(header):
+            raise StreamError(f"{self.file} is not CSV: its first line is not UTF-8 text")
+        text = io.StringIO(header.decode(), newline="")
+        (fields,) = csv.reader(text, delimiter=self._delimiter)
         names = [field.strip() or f"column {k}" for k, field in enumerate(fields, 1)]
         if (name := repeated(names)) is not None:
             raise StreamError(f"{self.file} has several columns {name!r}")

@@ -36,6 +36,8 @@ FORMATS = {
 COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 STDIN = "<stdin>"
 _PAUSE = 0.1  # seconds between looks at a file that may grow
+_MUCH = 2**15  # bytes at once: a pipe that gives them will give more
+_MOMENT = 0.02  # seconds
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,10 @@ class Bytes:
         """Wait for bytes, and return what there is, up to a size; b"" at the end."""
         pieces = [self._read_once(size)]
         rest = size - len(pieces[0])
-        while self._is_slow and pieces[-1] and rest > 0 and self.ready(0):
+        while self._is_slow and pieces[-1] and rest > 0:
+            is_flowing = len(pieces[-1]) >= _MUCH
+            if not self.ready(_MOMENT if is_flowing else 0):
+                break
             pieces.append(self._read_once(rest))
             rest -= len(pieces[-1])
         return b"".join(pieces)
