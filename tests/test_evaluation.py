@@ -614,11 +614,12 @@ def test_time_is_that_of_the_model():
 
 def test_on_a_terminal_progress_is_one_line(monkeypatch):
     ours, theirs = os.openpty()
-    with os.fdopen(theirs, "w") as terminal:
+    with os.fdopen(ours, "rb", buffering=0) as screen, os.fdopen(theirs, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         progressive_validation(classifier(), X, Y, progress=True)
-    line = os.read(ours, 10_000).decode()
-    os.close(ours)
+        line = ""
+        while not line.endswith("\n"):  # a terminal hands over its text in pieces
+            line += screen.read(10_000).decode()
     assert line.startswith(f"\r{N} rows  log_loss 0.")
     assert line.endswith("\x1b[K\r\n")
 

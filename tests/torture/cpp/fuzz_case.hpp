@@ -111,7 +111,8 @@ template <class Labels> struct Case {
         check_bounds();
         const bool has_box = !bounds.empty();
         require(s.beta == 0 || (has_box && !options().predict_extends), "beta");
-        require(!has_box || std::isinf(s.lifetime), "lifetime");
+        require(!has_box || (std::isinf(s.lifetime) && s.discount == 0), "lifetime and discount");
+        require(kHasClasses || s.discount == 0, "discount");
         for_each_column([](const auto &column, std::size_t width) {
             require(width == 0 ? column.empty() : column.size() % width == 0, "shape");
         });

@@ -209,7 +209,7 @@ template <class Labels> class RowMaker {
 
     double weight() {
         if (Labels::kWholeWeights) return random_.among({0.0, 1.0, 1.0, 2.0, 7.0, 0x1.0p31 - 1});
-        return random_.among({0.0, 1.0, 0.5, 3.0, random_.uniform(), 1e-200, 5e-324, 0x1.0p53});
+        return random_.among({0.0, 1.0, 0.5, 3.0, random_.uniform(), 1e-20, kLeastWeight, 0x1.0p53});
     }
 
     const Case<Labels> &given_;
@@ -439,7 +439,8 @@ std::vector<std::uint8_t> grown(std::uint8_t model, std::size_t kind, std::size_
     s.split_pure = variant % 2;
     s.predict_extends = variant == 2;
     s.use_aggregation = variant != 3;
-    if (variant == 4 && kind != 4) s.discount = 2, s.lifetime = 5;
+    if (variant == 4 && kind != 4) s.lifetime = 5;
+    if (variant == 4 && kind != 4 && Case<Labels>::kHasClasses) s.discount = 2;
     if (variant == 5) s.max_nodes = 9;
     if (variant == 6) s.charge_first = 1, s.step = 0.25;
     const std::size_t n_trees = 1 + random.below(2);
