@@ -18,6 +18,22 @@ def test_weights_too_small_to_be_counted_are_refused():
         model.partial_fit([[0.0], [1.0]], [1, 2], sample_weight=[2.0, 1.5])
 
 
+def test_weights_that_round_to_too_much_are_refused():
+    model = AMFRegressor(1).partial_fit([[0.0]], [1.0], sample_weight=[2.0**53 - 1])
+    before = model.to_bytes()
+    with pytest.raises(ValueError, match="add up to too much"):  # 2**53, then 2**53 + 2
+        model.partial_fit([[0.0], [0.0]], [1.0, 1.0], sample_weight=[0.6, 1.2])
+    assert model.to_bytes() == before
+
+
+def test_forgetting_in_a_box_is_refused():
+    model = MondrianForestClassifier(1, classes=[1, 2]).partial_fit([[0.0]], [1])
+    state = model._core.state()
+    state["bounds"] = np.array([[-1], [1]], dtype=np.float32)
+    with pytest.raises(ValueError, match="no lifetime and no discount"):
+        model._core_from(state)
+
+
 def test_points_equal_in_one_feature_and_close_in_another_are_parted():
     model = AMFClassifier(2, partition="unrestricted", bounds=(-2.0, 3.0), classes=[0, 1])
     model.partial_fit([[0, 0.5], [1e-38, 0.5]], [0, 1])

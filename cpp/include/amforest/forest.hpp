@@ -366,10 +366,12 @@ template <LabelModel Labels> class Forest {
 
     // Whatever learning the rows may need, before anything changes.
     void prepare(std::size_t n_rows, std::span<const double> weights) {
-        const double weight = weights.empty()
-                                  ? static_cast<double>(n_rows)
-                                  : std::accumulate(weights.begin(), weights.end(), 0.0);
-        if (trees_.front().n_samples() + weight > Labels::kMost)
+        // In the order in which the root adds them, for the same rounding.
+        const double before = trees_.front().n_samples();
+        const double after = weights.empty()
+                                 ? before + static_cast<double>(n_rows)
+                                 : std::accumulate(weights.begin(), weights.end(), before);
+        if (after > Labels::kMost)
             throw std::length_error("the weights of all samples add up to too much");
         if (n_samples_ + n_rows > kMostRows)
             throw std::length_error("a forest learns at most 2**31 - 1 rows");

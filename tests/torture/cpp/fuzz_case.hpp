@@ -113,9 +113,17 @@ template <class Labels> struct Case {
         require(s.beta == 0 || (has_box && !options().predict_extends), "beta");
         require(!has_box || (std::isinf(s.lifetime) && s.discount == 0), "lifetime and discount");
         require(kHasClasses || s.discount == 0, "discount");
-        for_each_column([](const auto &column, std::size_t width) {
+        std::size_t n_bytes = 0;
+        for_each_column([&](const auto &column, std::size_t width) {
             require(width == 0 ? column.empty() : column.size() % width == 0, "shape");
+            n_bytes += std::span(column).size_bytes();
         });
+        require(class_bytes() <= 64 * n_bytes + (1 << 24), "too many trees for so many classes");
+    }
+
+    // What one count of every class takes, in all trees.
+    std::size_t class_bytes() const {
+        return kHasClasses ? std::size_t{8} * settings.capacity * flat.n_nodes.size() : 0;
     }
 
     void check_bounds() const {

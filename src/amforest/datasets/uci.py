@@ -1,4 +1,4 @@
-"""The paper's ten UCI data sets (Table 3): the only module that reads data.
+"""The paper's ten UCI data sets (Table 3).
 
 Each file is described by one entry of a table; one loader serves them all.
 """

@@ -1,0 +1,156 @@
+"""How experiments are run: cell by cell, in processes side by side, each cell kept on disk.
+
+A cell is a function of this package with its arguments, such as a method, a data set and a seed.
+What it found is kept under a name that tells these, the function's module and the library's version
+apart: so an interrupted run goes on where it was, and a changed experiment is done anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+import amforest
+
+Found = dict[str, NDArray[Any]]
+Size = Literal["full", "quick", "tiny"]
+Report = Callable[[str, int, int], None]
+"""Called with what is being done, how many cells of it are done, and how many there are."""
+T = TypeVar("T")
+
+
+def say_nothing(label: str, done: int, total: int) -> None:
+    """Report to nobody."""
+
+
+class Run:
+    """One reproduction of the paper: its size, where it keeps what it found, and its processes.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where what was found is kept.
+    size : {"full", "quick", "tiny"}, default="full"
+        "full" is what the report shows, "quick" takes minutes, and "tiny" is for tests: where the
+        data sets are absent, generated ones of their shapes stand in.
+    n_jobs : int, default=1
+        The number of processes.
+    report : callable, optional
+        Told of the progress.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        size: Size = "full",
+        n_jobs: int = 1,
+        report: Report = say_nothing,
+    ) -> None:
+        self.folder = Path(folder)
+        self.size: Size = size
+        self.n_jobs = n_jobs
+        self.report = report
+        self._pool: ProcessPoolExecutor | None = None
+
+    def choose(self, *, full: T, quick: T, tiny: T) -> T:
+        """Return the value for the size of this run."""
+        return {"full": full, "quick": quick, "tiny": tiny}[self.size]
+
+    def cells(
+        self, work: Callable[..., Found], cells: Sequence[tuple[Any, ...]], label: str
+    ) -> list[Found]:
+        """Return what ``work(*cell)`` gives for each cell, from disk where it is there.
+
+        `work` is a function at the top of a module; a cell consists of JSON's values.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        paths = [self.folder / f"{name_of(work, cell)}.npz" for cell in cells]
+        missing = [i for i, path in enumerate(paths) if not path.exists()]
+        done = len(cells) - len(missing)
+        self.report(label, done, len(cells))
+        for i, found in self._computed(work, cells, missing):
+            _write(paths[i], found)
+            done += 1
+            self.report(label, done, len(cells))
+        return [_read(path) for path in paths]
+
+    def _computed(
+        self, work: Callable[..., Found], cells: Sequence[tuple[Any, ...]], missing: list[int]
+    ) -> Iterator[tuple[int, Found]]:
+        """Yield the missing cells as they are done."""
+        if self.n_jobs == 1 or len(missing) < 2:
+            for i in missing:
+                yield i, work(*cells[i])
+            return
+        pool = self._processes()
+        futures: dict[Future[Found], int] = {pool.submit(work, *cells[i]): i for i in missing}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _processes(self) -> ProcessPoolExecutor:
+        if self._pool is None:  # not forked: this process may have threads
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.n_jobs, context)
+        return self._pool
+
+    @contextmanager
+    def open(self) -> Iterator[Run]:
+        """End the processes in the end, and without waiting for their cells if interrupted."""
+        try:
+            yield self
+        except BaseException:
+            self._close(wait=False)
+            raise
+        self._close(wait=True)
+
+    def _close(self, *, wait: bool) -> None:
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        processes = list((pool._processes or {}).values())
+        pool.shutdown(wait=wait, cancel_futures=True)
+        if not wait:
+            for process in processes:
+                process.terminate()
+
+
+def name_of(work: Callable[..., Found], cell: tuple[Any, ...]) -> str:
+    """Return the name under which a cell is kept."""
+    source = Path(str(sys.modules[work.__module__].__file__)).read_bytes()
+    what = [amforest.__version__, hashlib.sha256(source).hexdigest(), work.__name__, cell]
+    digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+    return f"{work.__module__.rpartition('.')[2]}-{work.__name__}-{digest[:24]}"
+
+
+def _write(path: Path, found: Found) -> None:
+    """Write a file that is whole or not there."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+        try:
+            np.savez_compressed(file, allow_pickle=False, **found)
+            file.close()
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink()
+            raise
+
+
+def _read(path: Path) -> Found:
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
