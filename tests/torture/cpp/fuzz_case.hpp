@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "amforest/flat_forest.hpp"
+#include "amforest/restoring.hpp"
 
 namespace amforest {
 

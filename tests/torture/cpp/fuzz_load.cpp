@@ -212,7 +212,8 @@ template <class Labels> class RowMaker {
 
     double weight() {
         if (Labels::kWholeWeights) return random_.among({0.0, 1.0, 1.0, 2.0, 7.0, 0x1.0p31 - 1});
-        return random_.among({0.0, 1.0, 0.5, 3.0, random_.uniform(), 1e-20, kLeastWeight, 0x1.0p53});
+        return random_.among(
+            {0.0, 1.0, 0.5, 3.0, random_.uniform(), 1e-20, kLeastWeight, 0x1.0p53});
     }
 
     const Case<Labels> &given_;
