@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from amforest import datasets
+from amforest import AMFClassifier, datasets
 
 TABLE_3 = {  # samples, features, classes
     "adult": (32561, 107, 2),
@@ -126,6 +126,51 @@ def test_words_may_stay_one_column_of_their_numbers(write_csv):
     assert churn.X.tolist() == [[1, 0, 0, 0], [0, 1, 0, 1]]
 
 
+def test_raw_words_stay_words_and_numbers_the_files(write_csv):
+    rows = "NJ,1,no,no,5.25,True.\nKS,2,yes,no,9,False.\n"
+    header = "State,Phone,Int'l Plan,VMail Plan,Day Mins,Churn?\n"
+    churn = datasets.load("churn", raw=True, folder=write_csv("churn", header + rows))
+    assert churn.feature_names == ("State", "Int'l Plan", "VMail Plan", "Day Mins")
+    assert churn.X.tolist() == [["NJ", "no", "no", 5.25], ["KS", "yes", "no", 9.0]]
+    assert churn.categorical_features == [0, 1, 2]
+    assert churn.y.tolist() == [1, 0]
+
+
+def test_raw_numbers_are_a_matrix_of_doubles(write_csv):
+    letter = datasets.load("letter", raw=True, folder=write_csv("letter", ",X0,y\n0,-7,1\n1,2,3\n"))
+    assert letter.X.dtype == np.float64
+    assert letter.X.tolist() == [[-7], [2]]
+
+
+@needs_data
+@pytest.mark.parametrize("name", [*ONE_HOT_LEVELS, "cardio"])
+def test_the_variants_hold_the_same(name):
+    one_hot, codes, raw = (
+        datasets.load(name, **variant) for variant in ({}, {"one_hot": False}, {"raw": True})
+    )
+    assert codes.feature_names == raw.feature_names
+    assert codes.categories == raw.categories
+    for j, (feature, levels) in enumerate(zip(raw.feature_names, raw.categories, strict=True)):
+        if levels:
+            assert np.array_equal(
+                np.array(levels, dtype=object)[codes.X[:, j].astype(int)], raw.X[:, j]
+            )
+            block = [one_hot.feature_names.index(f"{feature}={level}") for level in levels]
+            assert np.array_equal(one_hot.X[:, block].argmax(axis=1), codes.X[:, j])
+        else:
+            numbers = raw.X[:, j].astype(float)
+            scaled = (numbers - numbers.min()) / np.ptp(numbers)
+            assert np.array_equal(scaled.astype(np.float32), codes.X[:, j])
+            assert np.array_equal(one_hot.X[:, one_hot.feature_names.index(feature)], codes.X[:, j])
+
+
+def test_raw_words_are_learnt_as_categories(write_csv):
+    rows = "vhigh,low,2,2,small,low,unacc\nlow,low,4,4,big,high,vgood\n" * 20
+    car = datasets.load("car", raw=True, folder=write_csv("car", rows))
+    forest = AMFClassifier(categorical_features=car.categorical_features, random_state=0)
+    assert forest.fit(car.X, car.y).predict(car.X).tolist() == car.y.tolist()
+
+
 def test_cardio_has_decimal_commas(write_csv):
     folder = write_csv("cardiotocography", "MSTV;NSP\r\n0,5;1\r\n1,5;2\r\n0,75;1")
     assert datasets.load("cardio", folder=folder).X.tolist() == [[0], [1], [0.25]]
@@ -136,16 +181,42 @@ def test_a_ragged_file_is_refused(write_csv):
         datasets.load("letter", folder=write_csv("letter", ",X0,y\n0,1,1\n1,2\n"))
 
 
+def test_a_file_that_unpacks_to_too_much_is_refused(write_csv, monkeypatch):
+    monkeypatch.setattr(datasets.uci, "MOST_BYTES", 20)
+    folder = write_csv("letter", ",X0,y\n" + "0,1,1\n" * 10)
+    with pytest.raises(ValueError, match=r"letter\.csv\.zip unpacks to more than 20 bytes"):
+        datasets.load("letter", folder=folder)
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:40], lambda data: b"PK"])
+def test_a_damaged_archive_is_refused(write_csv, damage):
+    path = write_csv("letter", ",X0,y\n0,1,1\n") / "letter.csv.zip"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(
+        ValueError, match=r"letter\.csv\.zip is not an archive that holds letter\.csv"
+    ):
+        datasets.load("letter", folder=path.parent)
+
+
+def test_an_archive_without_the_file_is_refused(write_csv):
+    folder = write_csv("letter", ",X0,y\n0,1,1\n")
+    (folder / "letter.csv.zip").rename(folder / "satimage.csv.zip")
+    with pytest.raises(
+        ValueError, match=r"satimage\.csv\.zip is not an archive that holds satimage"
+    ):
+        datasets.load("satimage", folder=folder)
+
+
 def test_an_unknown_name_is_refused_with_the_list_of_names():
     with pytest.raises(ValueError, match=r"'iris'.*adult, bank, .*spambase"):
         datasets.load("iris")
 
 
 @pytest.mark.parametrize("environment", [{}, {"AMFOREST_DATA": ""}])
-def test_without_a_folder_the_error_says_what_to_set(monkeypatch, environment):
-    monkeypatch.setattr(os, "environ", environment)
+def test_without_a_folder_the_error_says_what_to_set(monkeypatch, tmp_path, environment):
+    monkeypatch.setattr(os, "environ", environment | {"AMFOREST_CACHE": str(tmp_path)})
     with pytest.raises(FileNotFoundError, match=r"set AMFOREST_DATA to .* holds adult\.csv\.zip"):
-        datasets.load("adult")
+        datasets.load("adult", download=False)
 
 
 def test_the_error_names_the_folder_that_does_not_exist(tmp_path):

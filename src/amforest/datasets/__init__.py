@@ -3,6 +3,24 @@
 This is the only package that reads or downloads data.
 """
 
+from amforest.datasets.download import cache_folder, fetch
+from amforest.datasets.generators import SHAPES, TOYS, make_drift, make_toy, simulated
+from amforest.datasets.signals import SIGNALS, make_signal, roughness, signal
 from amforest.datasets.uci import NAMES, Dataset, load
 
-__all__ = ["NAMES", "Dataset", "load"]
+__all__ = [
+    "NAMES",
+    "SHAPES",
+    "SIGNALS",
+    "TOYS",
+    "Dataset",
+    "cache_folder",
+    "fetch",
+    "load",
+    "make_drift",
+    "make_signal",
+    "make_toy",
+    "roughness",
+    "signal",
+    "simulated",
+]

@@ -6,6 +6,7 @@ Each file is described by one entry of a table; one loader serves them all.
 import io
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amforest.datasets.download import find
+
 __all__ = ["NAMES", "Dataset", "load"]
+
+MOST_BYTES = 1 << 26  # of an unpacked file: more than twice the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +30,9 @@ class Dataset:
     ----------
     name : str
         The paper's name for it.
-    X : ndarray of shape (n_samples, n_features), float32
-        The features in [0, 1], C-contiguous, rows in the file's order.
+    X : ndarray of shape (n_samples, n_features)
+        The features, C-contiguous, rows in the file's order: float32, in [0, 1] or the numbers of
+        levels. If raw, as the file has them: float64, or objects where some are words.
     y : ndarray of shape (n_samples,), int64
         The class of each row, as an index into `classes`.
     classes : tuple of str
@@ -34,11 +40,12 @@ class Dataset:
     feature_names : tuple of str
         One name per column of `X`; a one-hot column is called ``column=level``.
     categories : tuple of tuple of str
-        One per column of `X`: the levels whose numbers it holds, or none if it holds numbers.
+        One per column of `X`: the levels that it holds, as words or as their numbers, or none if
+        it holds other numbers.
     """
 
     name: str
-    X: NDArray[np.float32]
+    X: NDArray[Any]
     y: NDArray[np.int64]
     classes: tuple[str, ...]
     feature_names: tuple[str, ...]
@@ -126,7 +133,12 @@ NAMES: tuple[str, ...] = tuple(_SPECS)
 
 
 def load(
-    name: str, *, one_hot: bool = True, folder: str | os.PathLike[str] | None = None
+    name: str,
+    *,
+    one_hot: bool = True,
+    raw: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+    download: bool = True,
 ) -> Dataset:
     """Load a data set, preprocessed as in the paper.
 
@@ -140,9 +152,14 @@ def load(
         One of `NAMES`.
     one_hot : bool, default=True
         If False, a categorical column stays one column, of the numbers of its levels.
+    raw : bool, default=False
+        If True, nothing is scaled or encoded, whatever `one_hot` says: categories are words, and
+        numbers are the file's.
     folder : path-like, optional
         The folder of the zipped CSV files; by default the one that the environment variable
-        AMFOREST_DATA names.
+        AMFOREST_DATA names, and else the cache.
+    download : bool, default=True
+        Whether to download what the cache lacks; see `fetch`.
 
     Returns
     -------
@@ -152,9 +169,9 @@ def load(
     Raises
     ------
     ValueError
-        If the name is unknown.
+        If the name is unknown, or the file is damaged.
     FileNotFoundError
-        If the folder or the file is absent.
+        If the folder or the file is absent, or cannot be downloaded.
 
     Examples
     --------
@@ -169,12 +186,12 @@ def load(
     if name not in _SPECS:
         raise ValueError(f"unknown data set {name!r}; known are {', '.join(NAMES)}")
     spec = _SPECS[name]
-    table = _read(_archive(spec.stem or name, folder), spec)
+    table = _read(find(spec.stem or name, folder, download=download), spec)
     classes, y = _encode(table.pop(spec.target))
     columns = [
         column
         for name_in_file, values in table.items()
-        for column in _columns(name_in_file, values, name_in_file in spec.categorical, one_hot)
+        for column in _columns(name_in_file, values, name_in_file in spec.categorical, one_hot, raw)
     ]
     X = np.ascontiguousarray(np.stack([column.values for column in columns], axis=1))
     feature_names = tuple(column.name for column in columns)
@@ -187,18 +204,21 @@ class _Column:
     """A column of X."""
 
     name: str
-    values: NDArray[np.float32]
+    values: NDArray[Any]
     levels: tuple[str, ...] = ()
 
 
 def _columns(
-    name: str, values: NDArray[Any], is_categorical: bool, one_hot: bool
+    name: str, values: NDArray[Any], is_categorical: bool, one_hot: bool, raw: bool
 ) -> Iterator[_Column]:
     """Yield what a column of the file becomes."""
     if not is_categorical:
-        yield _Column(name, _min_max(values))
+        yield _Column(name, values if raw else _min_max(values))
         return
     levels, codes = _encode(values)
+    if raw:
+        yield _Column(name, np.array(levels, dtype=object)[codes], levels)
+        return
     if not one_hot:
         yield _Column(name, codes.astype(np.float32), levels)
         return
@@ -206,25 +226,9 @@ def _columns(
         yield _Column(f"{name}={level}", _min_max(codes == k))
 
 
-def _archive(stem: str, folder: str | os.PathLike[str] | None) -> Path:
-    """Return the path of a zipped CSV file, or explain what is missing."""
-    remedy = f"set AMFOREST_DATA to a folder that holds {stem}.csv.zip"
-    folder = folder or os.environ.get("AMFOREST_DATA")
-    if not folder:
-        raise FileNotFoundError(f"no data folder is given; {remedy}")
-    path = Path(folder) / f"{stem}.csv.zip"
-    for needed in (path.parent, path):
-        if not needed.exists():
-            raise FileNotFoundError(f"{needed} does not exist; {remedy}")
-    return path
-
-
 def _read(path: Path, spec: _Spec) -> dict[str, NDArray[Any]]:
     """Return a file's columns by name: words and the target as str objects, the rest as numbers."""
-    with zipfile.ZipFile(path) as archive:
-        # By its name: the archives also hold a macOS resource file.
-        text = archive.read(path.stem).decode().replace(spec.decimal, ".")
-    lines = io.StringIO(text)
+    lines = io.StringIO(_unzip(path).decode().replace(spec.decimal, "."))
     names = spec.columns or next(lines).strip().split(spec.separator)
     kept = [j for j, name in enumerate(names) if name not in spec.dropped]
     words = {*spec.categorical, spec.target}
@@ -233,6 +237,19 @@ def _read(path: Path, spec: _Spec) -> dict[str, NDArray[Any]]:
         lines, dtype=dtype, comments=None, delimiter=spec.separator, usecols=kept, ndmin=1
     )
     return {names[j]: table[names[j]] for j in kept}
+
+
+def _unzip(path: Path) -> bytes:
+    """Return the CSV file of an archive, which may claim any size and unpack to any other."""
+    try:
+        # By its name: the archives also hold a macOS resource file.
+        with zipfile.ZipFile(path) as archive, archive.open(path.stem) as file:
+            content = file.read(MOST_BYTES + 1)
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, RuntimeError) as error:
+        raise ValueError(f"{path} is not an archive that holds {path.stem} ({error})") from error
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"{path} unpacks to more than {MOST_BYTES:,} bytes")
+    return content
 
 
 def _encode(column: NDArray[np.object_]) -> tuple[tuple[str, ...], NDArray[np.int64]]:

@@ -49,17 +49,17 @@ class Exhibit(Protocol):
     """
 
     @property
-    def TITLE(self) -> str:  # noqa: D102, N802
+    def TITLE(self) -> str:  # noqa: N802
         ...
 
     @property
-    def ABOUT(self) -> str:  # noqa: D102, N802  # what is shown and how it was made, in Markdown
+    def ABOUT(self) -> str:  # noqa: N802  # what is shown and how it was made, in Markdown
         ...
 
-    def compute(self, run: Run) -> Any: ...  # noqa: D102
+    def compute(self, run: Run) -> Any: ...
 
-    def draw(self, found: Any) -> Figure | None: ...  # noqa: D102
+    def draw(self, found: Any) -> Figure | None: ...
 
-    def claims(self, found: Any) -> list[Claim]: ...  # noqa: D102
+    def claims(self, found: Any) -> list[Claim]: ...
 
-    def tables(self, found: Any) -> list[Table]: ...  # noqa: D102
+    def tables(self, found: Any) -> list[Table]: ...

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import SGDClassifier
 
@@ -38,31 +40,38 @@ STYLES = {
 }
 
 
+def _amf(n_classes: int, seed: int, n_trees: int, **options: Any) -> Any:
+    return AMFClassifier(n_trees, random_state=seed, classes=np.arange(n_classes), **options)
+
+
+def _algorithms(*sizes: int) -> Any:
+    return _amf(*sizes, charge_first=True, predict_extends=True, dirichlet=0.5)
+
+
+def _mf(n_classes: int, seed: int, n_trees: int) -> Any:
+    return MondrianForestClassifier(n_trees, random_state=seed, classes=np.arange(n_classes))
+
+
+def _sgd(n_classes: int, seed: int, n_trees: int) -> Any:
+    return SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.1, random_state=seed)
+
+
+_NEW: dict[str, Callable[[int, int, int], Any]] = {
+    AMF: _amf,
+    ALGORITHMS: _algorithms,
+    ONELEARN: Onelearn,
+    MF: _mf,
+    SGD: _sgd,
+    DUMMY: lambda n_classes, *_: OnlineDummyClassifier(dirichlet=0.5, classes=np.arange(n_classes)),
+    RF: lambda _, seed, n_trees: RandomForestClassifier(n_trees, random_state=seed),
+    ET: lambda _, seed, n_trees: ExtraTreesClassifier(n_trees, random_state=seed),
+}
+
+
 def new(method: str, *, n_classes: int, seed: int, n_trees: int = 10) -> Any:
     """Return a model with the settings of Section 5; labels are 0, …, K - 1.
 
     AMF has our defaults, which are onelearn's, and `ALGORITHMS` the paper's: a node is charged for
     its first label, predicting extends the partition, and the Dirichlet prior is 1/2.
     """
-    classes = list(range(n_classes))
-    forest: dict[str, Any] = {"n_estimators": n_trees, "random_state": seed}
-    match method:
-        case "AMF":
-            return AMFClassifier(**forest, classes=classes)
-        case "AMF, Algorithms 5–6":
-            paper: dict[str, Any] = {"charge_first": True, "predict_extends": True}
-            return AMFClassifier(**forest, **paper, dirichlet=0.5, classes=classes)
-        case "AMF, onelearn":
-            return Onelearn(n_classes, seed, n_trees)
-        case "MF":
-            return MondrianForestClassifier(**forest, classes=classes)
-        case "SGD":
-            rate: dict[str, Any] = {"learning_rate": "constant", "eta0": 0.1}
-            return SGDClassifier(loss="log_loss", random_state=seed, **rate)
-        case "Dummy":
-            return OnlineDummyClassifier(dirichlet=0.5, classes=classes)
-        case "RF":
-            return RandomForestClassifier(**forest)
-        case "ET":
-            return ExtraTreesClassifier(**forest)
-    raise ValueError(f"unknown method {method!r}")
+    return _NEW[method](n_classes, seed, n_trees)

