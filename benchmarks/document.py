@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from amforest.datasets import SHAPES
 from benchmarks import categories, limit, overhead, plots, threads
-from benchmarks.data import SHAPES
 from benchmarks.figures import OURS, number, ratios
 from benchmarks.growth import FRESH_ROWS
 from benchmarks.one_row import SEEDED, TEST_ROWS

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Protocol, TypeVar
 
+from amforest import datasets
 from benchmarks import (
     batch,
     categories,
@@ -15,7 +16,7 @@ from benchmarks import (
     overhead,
     threads,
 )
-from benchmarks.data import SHAPES, Stream, stream, uniform
+from benchmarks.data import Stream, stream, uniform
 from benchmarks.figures import Tables
 from benchmarks.peers import LIBRARIES, NewForest, warmed_up
 from benchmarks.plan import Plan
@@ -42,7 +43,7 @@ class Run:
         self._over = progress.over
         with one_core():
             self.libraries = _installed(progress)
-            titles = progress.over("data sets", list(SHAPES))
+            titles = progress.over("data sets", list(datasets.NAMES))
             self.streams = [stream(name, plan.max_rows) for name in titles]
 
     def batch(self) -> Tables:

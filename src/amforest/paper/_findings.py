@@ -24,7 +24,7 @@ class Claim:
     holds : bool
         Whether they agree with it.
     why : str
-        Why not, if they do not.
+        Why not, if they do not: what was found out by measuring.
     """
 
     text: str

@@ -32,6 +32,7 @@ paper's text: a node is charged for its first label, predicting extends the part
 Dirichlet prior is 1/2. **AMF, onelearn** is the authors' package, with which they ran their
 experiments: it has our defaults but for one mistake, n + 1 in the place of n in the loss.
 """
+UNKNOWN = "it is not known why."
 SIZES = {"full": "", "quick": " **A quick run: fewer samples and seeds.**"}
 SIZES["tiny"] = " **A tiny run, for tests: its numbers mean nothing.**"
 
@@ -84,7 +85,7 @@ def _section(finding: Finding) -> str:
 def _reasons(claims: Sequence[Claim]) -> Iterator[str]:
     for claim in claims:
         if not claim.holds:
-            yield f"*“{claim.text}”*: {claim.why}\n"
+            yield f"*“{claim.text}”*: {claim.why or UNKNOWN}\n"
 
 
 def _table(table: Table, alignment: str = "---:") -> str:

@@ -99,12 +99,8 @@ class Run:
             return
         pool = self._processes()
         futures: dict[Future[Found], int] = {pool.submit(work, *cells[i]): i for i in missing}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+        for future in as_completed(futures):
+            yield futures[future], future.result()
 
     def _processes(self) -> ProcessPoolExecutor:
         if self._pool is None:  # not forked: this process may have threads
@@ -114,23 +110,15 @@ class Run:
 
     @contextmanager
     def open(self) -> Iterator[Run]:
-        """End the processes in the end, and without waiting for their cells if interrupted."""
+        """End the processes in the end, whatever they are doing."""
         try:
             yield self
-        except BaseException:
-            self._close(wait=False)
-            raise
-        self._close(wait=True)
-
-    def _close(self, *, wait: bool) -> None:
-        pool, self._pool = self._pool, None
-        if pool is None:
-            return
-        processes = list((pool._processes or {}).values())
-        pool.shutdown(wait=wait, cancel_futures=True)
-        if not wait:
-            for process in processes:
-                process.terminate()
+        finally:
+            if self._pool is not None:
+                for process in list((self._pool._processes or {}).values()):
+                    process.terminate()
+                self._pool.shutdown()
+                self._pool = None
 
 
 def _leave_interrupts() -> None:
