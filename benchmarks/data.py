@@ -1,6 +1,5 @@
 """The streams to learn: the paper's ten data sets in one fixed random order, and uniform ones."""
 
-import os
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,7 +24,7 @@ class Stream:
 
 def are_real() -> bool:
     """Return whether the paper's data sets are at hand; if not, generated ones stand in."""
-    return bool(os.environ.get("AMFOREST_DATA"))
+    return datasets.are_here()
 
 
 def stream(name: str, max_rows: int | None) -> Stream:

