@@ -19,8 +19,7 @@ from amforest.paper._streams import must_stand_in
 TITLE = "Online against batch methods"
 ABOUT = """
 AUC on the 30 % of the rows that are held out. Online methods see the others once and are tested
-every 100 rows up to 2,000, and from then on at multiples of 100 that grow by a tenth (the paper:
-every 100 rows); RF and ET, which learn all rows at once, are horizontal lines. All forests have 10
+every 100 rows; RF and ET, which learn all rows at once, are horizontal lines. All forests have 10
 trees. Means over 3 splits of the rows, bands of ± one standard deviation. Dummy, which ranks no row
 above another, has 0.5 and is not drawn.
 """
