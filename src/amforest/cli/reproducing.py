@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
@@ -35,6 +36,7 @@ def reproduce(
         raise CommandError("amforest paper needs matplotlib: pip install 'amforest[cli,plot]'")
     from amforest import paper  # noqa: PLC0415  # imports take seconds
 
+    terminated = signal.signal(signal.SIGTERM, _end)  # otherwise, the processes would stay
     try:
         with nullcontext(_say_nothing) if quiet else _progress(console) as report:
             findings = paper.reproduce(
@@ -48,8 +50,14 @@ def reproduce(
     except KeyboardInterrupt:
         console.print("Interrupted. The same command goes on where this one was.")
         return EXIT_INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, terminated)
     _show(findings, Path(folder))
     return 0
+
+
+def _end(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _say_nothing(label: str, done: int, total: int) -> None:
