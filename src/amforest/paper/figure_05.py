@@ -40,7 +40,7 @@ UNIFORM = (
     "average in all dimensions, about two for each of the n − 1 between samples. Between the "
     "log-losses of the two partitions we see no difference for d = 5 and 20 beyond what seeds make "
     "(five of them, one kind of label; with d = 20 hardly anything is learnt). Superfluous splits "
-    "grow with d where samples are on a subspace: see the next claim"
+    "grow with d where samples are on a subspace: see the next claim."
 )
 
 
