@@ -109,10 +109,11 @@ def _finding(name: str, run: Run, folder: Path) -> Finding:
 
 
 def _png(figure: Figure) -> bytes:
-    """Return the picture in 256 colours, a third as large."""
+    """Return the picture in 256 colours, a third as large; rare ones stay as they are."""
     drawn, packed = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, dpi=DOTS_PER_INCH)
-    colours = Image.open(drawn).convert("RGB").quantize(dither=Image.Dither.NONE)
+    whole = Image.open(drawn).convert("RGB")
+    colours = whole.quantize(method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     colours.save(packed, "PNG", optimize=True)
     return packed.getvalue()
 
