@@ -86,6 +86,32 @@ def test_batches_and_threads_never_change_the_forest(stream, n_jobs, cuts):
     assert model.n_samples_seen_ == len(X)
 
 
+@pytest.mark.parametrize("n_jobs", [2, 7])
+def test_threads_never_change_what_is_seen(stream, n_jobs):
+    cls, X, y = stream
+    model = cls(random_state=3).fit(X, y)
+    by_tree = "predict_proba_by_tree" if cls is AMFClassifier else "predict_by_tree"
+    for ask in ("weighted_depth", "apply", by_tree):
+        expected = getattr(model.set_params(n_jobs=1), ask)(X)
+        seen = getattr(model.set_params(n_jobs=n_jobs), ask)(X)
+        np.testing.assert_array_equal(seen, expected)
+
+
+def test_a_forest_beyond_the_caches_learns_the_same():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((140_000, 2), dtype=np.float32), rng.integers(2, size=140_000)
+    params = {"split_pure": True, "classes": [0, 1], "random_state": 0}
+    at_once, in_two = (AMFClassifier(1, **params) for _ in range(2))
+    at_once.partial_fit(X, y)
+    assert at_once.stats()["nodes"] > 2**18  # from here on, it looks ahead
+    for part in (slice(139_000), slice(139_000, None)):
+        in_two.partial_fit(X[part], y[part])
+    assert in_two.to_bytes() == at_once.to_bytes()
+    for x, label in zip(X[:20], y[:20], strict=True):
+        in_two.learn_one(x, label)
+    assert at_once.partial_fit(X[:20], y[:20]).to_bytes() == in_two.to_bytes()
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 7])
 def test_row_by_row_equals_test_then_train_in_one_call(stream, n_jobs):
     cls, X, y = stream

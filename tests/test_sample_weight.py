@@ -177,3 +177,37 @@ def test_before_the_first_row_that_is_learnt_no_class_is_known():
     forecasts = AMFClassifier(2).partial_fit_predict_proba(X, y, sample_weight=[0, 1, 1, 1])
     assert forecasts[:2].tolist() == [[0, 0], [0, 0]]
     assert forecasts[2].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 7])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"predict_extends": True},
+        {"categorical_features": [2]},
+        {"partition": "unrestricted", "bounds": (0.0, 5.0)},
+        {"partition": "unrestricted", "bounds": (0.0, 5.0), "predict_extends": True},
+    ],
+)
+@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+def test_fractions_are_learnt_alike_by_all_ways_and_threads(cls, how, n_jobs):
+    X, y, weights = stream(cls, 600)
+    X[:, 2] = np.floor(5 * X[:, 2])
+    weights /= 3
+    is_class = cls is AMFClassifier
+    at_once, by_row = (new(cls, n_jobs=jobs, **how) for jobs in (n_jobs, 1))
+    ask = "partial_fit_predict_proba" if is_class else "partial_fit_predict"
+    forecasts = getattr(at_once, ask)(X, y, sample_weight=weights)
+    for i, (x, label, weight) in enumerate(zip(X, y, weights, strict=True)):
+        if i in (1, 300, 599):
+            one = by_row.predict_proba_one(x) if is_class else by_row.predict_one(x)
+            np.testing.assert_array_equal(one, forecasts[i])
+        by_row.learn_one(x, label, weight)
+    fitted = new(cls, n_jobs=n_jobs, **how).partial_fit(X, y, sample_weight=weights)
+    assert tables(at_once) == tables(by_row) == tables(fitted)
+    by_tree, whole = "predict_proba_by_tree", "predict_proba"
+    if not is_class:
+        by_tree, whole = "predict_by_tree", "predict"
+    for name in (whole, by_tree, "weighted_depth", "apply"):
+        np.testing.assert_array_equal(getattr(at_once, name)(X), getattr(by_row, name)(X))

@@ -159,7 +159,7 @@ def _entries(data: bytes) -> tuple[dict[str, Any], int]:
     if end > len(data):
         raise ValueError(f"the header should have {length} bytes; {len(data) - 8} are there")
     try:
-        entries = json.loads(data[8:end].decode("ascii"), object_pairs_hook=_object)
+        entries = json.loads(data[8:end].decode("ascii"), object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the header cannot be read: {error}") from error
     if not isinstance(entries, dict):
@@ -167,7 +167,8 @@ def _entries(data: bytes) -> tuple[dict[str, Any], int]:
     return entries, end
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; refuse one of which readers could think differently."""
     entries = dict(pairs)
     if len(entries) != len(pairs):
         raise ValueError("an object has the same key twice")

@@ -176,7 +176,9 @@ def _opened(data: bytes) -> tuple[Document, Arrays]:
         if digest.hexdigest() != metadata[_DIGEST]:
             raise ValueError("its digest is not that of its content: it was changed or damaged")
         document = json.loads(
-            metadata[_DOCUMENT], parse_constant=_no_constant, object_pairs_hook=_object
+            metadata[_DOCUMENT],
+            parse_constant=_no_constant,
+            object_pairs_hook=_safetensors.unique_keys,
         )
         return as_kind(document, dict), arrays
 
@@ -190,13 +192,6 @@ def _reading() -> Iterator[None]:
         raise
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
         raise ModelFormatError(f"this is no model of amforest: {error}") from error
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is there twice")
-    return found
 
 
 def _no_constant(name: str) -> None:
