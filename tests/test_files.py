@@ -183,16 +183,8 @@ def test_a_missing_file_or_folder_is_named(folder):
 # Faults from within the process
 
 
-@pytest.fixture
-def ctrl_c():
-    """Ctrl-C is heard, also where the tests run in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
-def test_an_exception_leaves_the_old_file_and_nothing_else(error, folder, ctrl_c):
+def test_an_exception_leaves_the_old_file_and_nothing_else(error, folder):
     def pieces():
         yield b"new"
         if error is KeyboardInterrupt:
