@@ -12,7 +12,7 @@ from amforest.paper._curves import Curves, mean_text
 from amforest.paper._losses import SMALLEST, average_loss, sgd_forecasts
 from amforest.paper._methods import AMF, DUMMY, MF, RF, SGD, new
 from amforest.paper._run import Run
-from amforest.paper._streams import must_stand_in, split, stream
+from amforest.paper._streams import _loaded, must_stand_in, split, stream
 
 EXHIBITS = (figure_10, figure_11, figure_12, table_2, table_3)
 
@@ -22,6 +22,7 @@ def run(tmp_path_factory):
     """A tiny run, on stand-in data wherever the tests are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AMFOREST_DATA", str(tmp_path_factory.mktemp("empty")))
+        _loaded.cache_clear()  # of what other tests have loaded
         yield Run(tmp_path_factory.mktemp("found"), size="tiny")
 
 
