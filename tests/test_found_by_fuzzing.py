@@ -5,6 +5,7 @@ import pytest
 
 from amforest import AMFClassifier, AMFRegressor
 from amforest.baselines import MondrianForestClassifier
+from amforest.river import AMFClassifier as RiverClassifier
 
 
 def test_weights_too_small_to_be_counted_are_refused():
@@ -32,6 +33,14 @@ def test_forgetting_in_a_box_is_refused():
     state["bounds"] = np.array([[-1], [1]], dtype=np.float32)
     with pytest.raises(ValueError, match="no lifetime and no discount"):
         model._core_from(state)
+
+
+@pytest.mark.parametrize("wish", [b"ab", bytearray(b"ab"), "ab", 3])
+def test_bytes_name_no_features(wish):
+    with pytest.raises(
+        ValueError, match="categorical_features is .*; it must be 'from_dtype', None"
+    ):
+        RiverClassifier(categorical_features=wish)
 
 
 def test_points_equal_in_one_feature_and_close_in_another_are_parted():

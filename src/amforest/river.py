@@ -62,11 +62,10 @@ class _River(base.Estimator):
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.seed = seed
-        is_known = (
-            categorical_features == "from_dtype"
-            if isinstance(categorical_features, str)
-            else categorical_features is None or isinstance(categorical_features, Collection)
-        )
+        if isinstance(categorical_features, str | bytes | bytearray):  # no names of features
+            is_known = categorical_features == "from_dtype"
+        else:
+            is_known = categorical_features is None or isinstance(categorical_features, Collection)
         if not is_known:
             raise ValueError(
                 f"categorical_features is {categorical_features!r}; it must be 'from_dtype', None "
