@@ -37,9 +37,7 @@ def test_forgetting_in_a_box_is_refused():
 
 @pytest.mark.parametrize("wish", [b"ab", bytearray(b"ab"), "ab", 3])
 def test_bytes_name_no_features(wish):
-    with pytest.raises(
-        ValueError, match="categorical_features is .*; it must be 'from_dtype', None"
-    ):
+    with pytest.raises(ValueError, match=r"it must be 'from_dtype', None"):
         RiverClassifier(categorical_features=wish)
 
 
