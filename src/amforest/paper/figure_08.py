@@ -174,7 +174,6 @@ def claims(found: Depths) -> list[Claim]:
             + ", ".join(f"{r:.1f} ({name})" for r, name in zip(ratios, SIGNALS, strict=True))
             + " times the smallest",
             min(ratios) >= 2,
-            "With few samples no tree is deep.",
         ),
         Claim(
             "The signals are found in the noise",
@@ -182,7 +181,6 @@ def claims(found: Depths) -> list[Claim]:
             + ", ".join(f"{e:.4f} ({name})" for e, name in zip(errors, SIGNALS, strict=True))
             + f"; the noise is {NOISE}",
             max(errors) < NOISE,
-            "With few samples there is none at some of the peaks.",
         ),
     ]
 

@@ -136,14 +136,12 @@ def claims(found: Compared) -> list[Claim]:
             "cautious forest is smooth for free: with a prior of 0.01, which is not, jumps are "
             f"{_texts(found, 'jumps', forest=SHARP)}",
             all(smooth),
-            "With so few trees or samples the means of single toys are uncertain.",
         ),
         Claim(
             "That lets AMF generalise better: its AUC on new samples is the largest",
             f"AUC {_texts(found, 'auc', largest=True)}. This needs pure nodes to be split; "
             f"otherwise: {_texts(found, 'auc', largest=True, forest=KEPT)}",
             all(general),
-            "The toys are easy: all forests order nearly all new samples rightly.",
         ),
         Claim(
             "Probabilities of the other forests are not well calibrated; AMF's are better: its "
