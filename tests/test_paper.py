@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from amforest import paper
-from amforest.paper import _report
+from amforest.paper import _report, figure_10
 from amforest.paper._findings import Claim, Table
 from amforest.paper._run import Run, _used_by, name_of
 
@@ -61,7 +61,7 @@ def test_names_tell_cells_apart():
 
 
 def test_names_follow_the_code_that_is_used():
-    used = _used_by("amforest.paper.figure_10")
+    used = _used_by(figure_10.__name__)
     assert {"amforest.paper.figure_10", "amforest.paper._methods"} <= used
     assert "amforest.paper._run" not in used
 
