@@ -142,6 +142,46 @@ def test_weights_beyond_doubles_equal_the_reference(model, scale):
     np.testing.assert_array_equal(table, reference_table(tree, table.dtype))
 
 
+def equals_the_reference(model, tree, X):
+    table = model.tree_table(0)
+    np.testing.assert_array_equal(table, reference_table(tree, table.dtype))
+    np.testing.assert_array_equal(model.predict_proba(X), [tree.predict(x) for x in X])
+    return table
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6, 11])
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_shares_that_are_lost_and_won_again_equal_the_reference(n_classes, one_by_one):
+    rng = np.random.default_rng(n_classes)
+    X = rng.integers(0, 2, size=(600, 2)).astype(np.float32)  # four points
+    y = np.concatenate([X[:250, 0], 1 - X[250:500, 0], rng.integers(0, n_classes, size=100)])
+    model = AMFClassifier(1, classes=range(n_classes), split_pure=True, random_state=0)
+    (tree,) = reference_trees(model)
+    lost = []
+    for part in np.array_split(np.arange(600), 12):
+        for i in part:
+            tree.learn(X[i], y[i])
+            if one_by_one:
+                model.learn_one(X[i], y[i])
+        if not one_by_one:
+            model.partial_fit(X[part], y[part])
+        lost.append(equals_the_reference(model, tree, X[:50])["share"] == 0)
+    assert lost[4][0], "the root has no share left"
+    assert not lost[-1][0], "it has one again"
+
+
+def test_walks_that_take_many_shares_equal_the_reference():
+    X = 2.0 ** (99 - np.arange(220, dtype=np.float32)[:, None])  # most nodes are on one path
+    y = np.zeros(len(X), dtype=int)
+    model = AMFClassifier(1, classes=range(3), split_pure=True, random_state=0).partial_fit(X, y)
+    (tree,) = reference_trees(model)
+    for x, label in zip(X, y, strict=True):
+        tree.learn(x, label)
+    table = equals_the_reference(model, tree, X)
+    assert (table["share"] > 0).all()
+    assert model.stats()["depth"] > 64
+
+
 def test_an_empty_tree_forecasts_the_default():
     for new_labels, expected in [
         (lambda: reference.ClassCounts(4, 0.5), [0.25] * 4),

@@ -34,7 +34,20 @@ inline Scaled weigh(InnerNode &v, Scaled likelihood, Scaled gain, double before)
     return (Scaled::of(odds) * likelihood + gain) / Scaled::of(before);
 }
 
+// The same, where w-bar was what it is. About half of the nodes have lost all their share, and odds
+// below 2^-63: beside a gain above 2^-9 a likelihood times these is lost in rounding, so that the
+// gain passes through as it is, and they have no share either unless the odds become larger.
 inline Scaled weigh(InnerNode &v, Scaled likelihood, Scaled gain) {
+    constexpr double kMuch = 0x1.0p-9, kNever = 0x1.0p-65;
+    if (v.share == 0 && likelihood.scale == 0 && likelihood.value <= 1 && gain.scale == 0 &&
+        gain.value >= kMuch) {
+        const Scaled odds = Scaled::of(v.odds.value * likelihood.value / gain.value, v.odds.scale);
+        if (odds.clamped() < kNever) [[likely]]
+            v.odds = odds;
+        else
+            set_odds(v, odds);
+        return gain;
+    }
     return weigh(v, likelihood, gain, v.odds.clamped() + 1);
 }
 

@@ -262,7 +262,8 @@ template <LabelModel Labels> class Forest {
   private:
     // One row finds none of its nodes in the cache: it goes down the trees side by side. (In a
     // batch this would cost more than it gains, because each tree's nodes stay in the cache.)
-    void learn_one(const Row<Label> &row) {
+    // Flattened for the same reason as Tree::learn.
+    [[gnu::flatten]] void learn_one(const Row<Label> &row) {
         struct Learner {
             Tree<Labels> *tree;
             NodeId v;
@@ -276,8 +277,9 @@ template <LabelModel Labels> class Forest {
             for (std::size_t k = 0; k < count; ++k)
                 learners[k] = {&trees_[first + k], trees_[first + k].start()};
             in_turn(learners, [&](Learner &l) {
-                return only_numbers ? l.tree->template go_down<Splits::kNumbers>(l.v, row.x.values)
-                                    : l.tree->go_down(l.v, row.x.values);
+                return only_numbers
+                           ? l.tree->template go_down<Splits::kNumbers>(l.v, row.x.values, row.y)
+                           : l.tree->go_down(l.v, row.x.values, row.y);
             });
         }
         if (layout().has_box()) prepare_turns(row.x);

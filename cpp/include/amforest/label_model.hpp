@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
@@ -22,11 +23,18 @@
 
 namespace amforest {
 
+// An inner node on the way of a row that is to be forecast, and its share.
+struct Share {
+    NodeId v;
+    double share;
+};
+
 //
 // A label of weight w counts as w labels in sequence, also where w is not an integer.
 template <class M>
 concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y, double weight,
-                              std::span<double> mixture, double coefficient, std::size_t count) {
+                              std::span<double> mixture, double coefficient, std::size_t count,
+                              std::span<Share> shares) {
     m.make_room(count); // for as many more nodes
     { cm.empty_bytes() } -> std::same_as<std::size_t>;
     { cm.split_bytes() } -> std::same_as<std::size_t>; // of a leaf and an inner node at the most
@@ -35,6 +43,7 @@ concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y, do
     m.add_inner();  // without labels
     m.add_inner(v); // a copy of v's statistics
     cm.prefetch(v);
+    cm.prefetch(v, y); // and what learning y will change
     { cm.accepts(y) } -> std::same_as<bool>;
     { cm.n_samples(v) } -> std::convertible_to<double>;                   // the sum of the weights
     { cm.likelihood(v, y, weight, coefficient) } -> std::same_as<Scaled>; // exp(-step * loss)
@@ -46,6 +55,9 @@ concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y, do
     { cm.mixture_size() } -> std::same_as<std::size_t>;
     { cm.forecast_size() } -> std::same_as<std::size_t>;
     cm.add_forecast(v, coefficient, mixture);
+    // Of nodes, one below the other, each of which takes its share of what reaches it. Returns
+    // what reaches the node below them; the shares are used up.
+    { cm.add_forecasts(shares, coefficient, mixture) } -> std::same_as<double>;
     cm.add_default(coefficient, mixture);
     { cm.finish(mixture) } -> std::same_as<std::span<const double>>;
 };
@@ -115,6 +127,13 @@ template <class Count> class ClassCounts {
                                       : inner_.template at<char>(v));
     }
 
+    void prefetch(NodeId v, Label y) const {
+        prefetch(v);
+        constexpr std::size_t kFarApart = 8; // in many classes, y is on a cache line of its own
+        if (capacity_ > kFarApart && !is_leaf(v))
+            __builtin_prefetch(inner_.template at<Count>(v) + 1 + y);
+    }
+
     bool accepts(Label y) const { return y < n_classes(); }
 
     Count n_samples(NodeId v) const {
@@ -123,7 +142,7 @@ template <class Count> class ClassCounts {
 
     Count count(NodeId v, Label y) const {
         if (const Count *row = dense(v)) return row[1 + y];
-        return leaf(v).label == y ? leaf(v).n : 0;
+        return leaf(v).what == y ? leaf(v).n : 0;
     }
 
     Scaled likelihood(NodeId v, Label y, double weight, double step) const {
@@ -157,8 +176,26 @@ template <class Count> class ClassCounts {
         if (const Count *row = dense(v))
             for (std::size_t k = 0; k < n_classes; ++k) mixture[k] += scale * row[1 + k];
         else
-            mixture[leaf(v).label] += scale * n;
+            mixture[leaf(v).what] += scale * n;
         mixture[n_classes] += scale * prior_->alpha;
+    }
+
+    // Class after class, so that sums stay in registers.
+    double add_forecasts(std::span<Share> nodes, double reach, std::span<double> mixture) const {
+        double of_prior = mixture.back();
+        for (auto &[v, share] : nodes) {
+            const double coefficient = reach * share;
+            reach *= 1.0 - share;
+            share = coefficient / (as_double(*inner_.template at<Count>(v)) + prior_->total_alpha);
+            of_prior += share * prior_->alpha;
+        }
+        mixture.back() = of_prior;
+        const std::span<double> sums = mixture.first(mixture.size() - 1);
+        std::size_t k = 0;
+        for (; k + 4 <= sums.size(); k += 4) add_counts<4>(nodes, k, sums);
+        for (; k + 2 <= sums.size(); k += 2) add_counts<2>(nodes, k, sums);
+        for (; k < sums.size(); ++k) add_counts<1>(nodes, k, sums);
+        return reach;
     }
 
     void add_default(double coefficient, std::span<double> mixture) const {
@@ -190,8 +227,8 @@ template <class Count> class ClassCounts {
     }
 
     // Whether a leaf has labels of several classes; otherwise, the only one.
-    bool is_mixed(NodeId leaf) const { return leaves_[row_of(leaf)].mixed != kNone; }
-    Label only_class(NodeId leaf) const { return leaves_[row_of(leaf)].label; }
+    bool is_mixed(NodeId v) const { return leaf(v).is_mixed(); }
+    Label only_class(NodeId v) const { return leaf(v).what; }
 
     // The counts of all classes; not of a leaf that has one only.
     void append_counts(NodeId v, std::vector<Count> &to) const {
@@ -203,27 +240,31 @@ template <class Count> class ClassCounts {
     void add(NodeId v, Label y, Count times) {
         if (!is_leaf(v)) return add_in(inner_.template at<Count>(v), y, times);
         LeafCount &own = leaves_[row_of(v)];
-        if (own.n == 0) own.label = y;
-        if (own.mixed == kNone && own.label != y) {
+        if (own.n == 0) own.what = y;
+        if (!own.is_mixed() && own.what != y) {
             const std::uint32_t row = mixed_.add();
             copy_counts(v, mixed_.template at<Count>(row));
-            own.mixed = row;
+            own.what = LeafCount::kMixed | row;
         }
-        if (own.mixed != kNone) add_in(mixed_.template at<Count>(own.mixed), y, times);
+        if (own.is_mixed()) add_in(mixed_.template at<Count>(own.row()), y, times);
         own.n += times;
     }
 
     // Restoring a saved node: n, which was not summed in the order of the classes.
     void set_n_samples(NodeId v, Count n) {
         (is_leaf(v) ? leaves_[row_of(v)].n : *inner_.template at<Count>(v)) = n;
-        if (is_leaf(v) && leaf(v).mixed != kNone) *mixed_.template at<Count>(leaf(v).mixed) = n;
+        if (is_leaf(v) && is_mixed(v)) *mixed_.template at<Count>(leaf(v).row()) = n;
     }
 
   private:
     struct LeafCount {
+        static constexpr std::uint32_t kMixed = 1U << 31;
+
         Count n = 0;
-        Label label = 0;             // the only class, while `mixed` is kNone
-        std::uint32_t mixed = kNone; // row of all counts
+        std::uint32_t what = 0; // the only class; or, with the bit kMixed, the row of all counts
+
+        bool is_mixed() const { return (what & kMixed) != 0; }
+        std::uint32_t row() const { return what & ~kMixed; }
     };
 
     // The loss is -log of the forecast, so the likelihood is its power.
@@ -234,6 +275,26 @@ template <class Count> class ClassCounts {
         return step == 1 ? Scaled::of(a / b) : Scaled::exp(step * std::log(a / b));
     }
 
+    // Counts are below 2^31, and vectors of signed integers are converted much faster.
+    static double as_double(Count count) {
+        if constexpr (std::is_integral_v<Count>)
+            return static_cast<double>(static_cast<std::int32_t>(count));
+        else
+            return count;
+    }
+
+    // Of kMany classes from the first on.
+    template <std::size_t kMany>
+    void add_counts(std::span<const Share> nodes, std::size_t first, std::span<double> to) const {
+        std::array<double, kMany> sums;
+        std::copy_n(&to[first], kMany, sums.data());
+        for (const auto &[v, scale] : nodes) {
+            const Count *counts = inner_.template at<Count>(v) + 1 + first;
+            for (std::size_t k = 0; k < kMany; ++k) sums[k] += scale * as_double(counts[k]);
+        }
+        std::ranges::copy(sums, &to[first]);
+    }
+
     // A dense row is n followed by the count of each class.
     std::size_t row_bytes() const { return (1 + capacity_) * sizeof(Count); }
 
@@ -241,14 +302,13 @@ template <class Count> class ClassCounts {
 
     const Count *dense(NodeId v) const {
         if (!is_leaf(v)) return inner_.template at<Count>(v);
-        const std::uint32_t mixed = leaf(v).mixed;
-        return mixed == kNone ? nullptr : mixed_.template at<Count>(mixed);
+        return is_mixed(v) ? mixed_.template at<Count>(leaf(v).row()) : nullptr;
     }
 
     template <class Use>
     void for_each_count(NodeId v, std::size_t n_classes, const Use &use) const {
         const Count *row = dense(v);
-        if (row == nullptr) return use(leaf(v).label, static_cast<double>(leaf(v).n));
+        if (row == nullptr) return use(leaf(v).what, static_cast<double>(leaf(v).n));
         for (std::size_t k = 0; k < n_classes; ++k) use(k, static_cast<double>(row[1 + k]));
     }
 
@@ -262,7 +322,7 @@ template <class Count> class ClassCounts {
             std::copy_n(counts, 1 + capacity_, row);
         } else {
             std::fill_n(row, 1 + capacity_, Count{0});
-            add_in(row, leaf(from).label, leaf(from).n);
+            add_in(row, leaf(from).what, leaf(from).n);
         }
     }
 
@@ -301,6 +361,7 @@ class RunningMean {
     void add_inner(NodeId like) { inner_.add(mean_of(like)); }
 
     void prefetch(NodeId v) const { __builtin_prefetch(&mean_of(v)); }
+    void prefetch(NodeId v, Label) const { prefetch(v); }
 
     // Far beyond this, sums of squares would overflow.
     bool accepts(Label y) const { return std::abs(y) <= 1e75; }
@@ -336,6 +397,14 @@ class RunningMean {
 
     void add_forecast(NodeId v, double coefficient, std::span<double> mixture) const {
         mixture[0] += coefficient * mean(v);
+    }
+
+    double add_forecasts(std::span<Share> nodes, double reach, std::span<double> mixture) const {
+        for (const auto &[v, share] : nodes) {
+            add_forecast(v, reach * share, mixture);
+            reach *= 1.0 - share;
+        }
+        return reach;
     }
 
     void add_default(double, std::span<double>) const {} // h(empty) = 0

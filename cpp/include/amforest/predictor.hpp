@@ -19,11 +19,10 @@ template <LabelModel Labels> class Predictor {
     using Walk = typename Tree<Labels>::Walk;
 
   public:
-    explicit Predictor(const Labels &labels)
-        : Predictor(labels, memory((kTogether + 1) * labels.mixture_size())) {}
-    // For one walk at a time.
+    explicit Predictor(const Labels &labels) : Predictor(labels, memory(memory_size(labels))) {}
     Predictor(const Labels &labels, std::span<double> memory)
-        : size_(labels.mixture_size()), mixtures_(memory) {}
+        : mixture_(memory.first(labels.mixture_size())),
+          scratch_(memory.last(labels.mixture_size())) {}
     static std::size_t memory_size(const Labels &labels) { return 2 * labels.mixture_size(); }
 
     // Calls use(t, i, forecast) for all trees and rows [first, last), tree after tree.
@@ -36,32 +35,42 @@ template <LabelModel Labels> class Predictor {
         const auto next = [=](Pair p) {
             return p.i + 1 < last ? Pair{p.t, p.i + 1} : Pair{p.t + 1, first};
         };
-        const std::size_t at_once = std::min(kTogether, trees.size() * (last - first));
-        for (Pair begin{0, first}, end = begin; begin.t < trees.size(); begin = end) {
+        const auto forecast = [&](Pair p, const auto &add_to) {
+            std::ranges::fill(mixture_, 0.0);
+            add_to(mixture_);
+            use(p.t, p.i, trees[p.t].labels().finish(mixture_));
+        };
+        Pair begin{0, first};
+        if (trees.front().needs_more()) {
+            for (; begin.t < trees.size(); begin = next(begin))
+                forecast(begin, [&](auto mixture) {
+                    trees[begin.t].predict(point_at(begin.i), mixture, scratch_);
+                });
+            return;
+        }
+        const bool only_numbers = trees.front().arena().layout().n_codes() == 0;
+        for (Pair end = begin; begin.t < trees.size();) {
             std::size_t count = 0;
-            std::ranges::fill(mixtures_.first(at_once * size_), 0.0);
-            for (; end.t < trees.size() && count < kTogether; end = next(end), ++count)
-                walks_[count] =
-                    trees[end.t].start(point_at(end.i), mixture(count), mixture(at_once).data());
-            const std::span<Walk> walks = std::span(walks_).first(count);
-            if (trees.front().arena().layout().n_codes() == 0)
-                go_down<Splits::kNumbers>(walks);
-            else
-                go_down<Splits::kAny>(walks);
+            for (; end.t < trees.size() && count < kTogether; end = next(end), ++count) {
+                trees[end.t].start(walks_[count], point_at(end.i).values);
+                order_[count] = &walks_[count];
+            }
+            const std::span<Walk *> walks = std::span(order_).first(count);
+            only_numbers ? go_down<Splits::kNumbers>(walks) : go_down<Splits::kAny>(walks);
             for (std::size_t k = 0; k < count; ++k, begin = next(begin))
-                use(begin.t, begin.i, trees[begin.t].labels().finish(mixture(k)));
+                forecast(begin, [&](auto mixture) { trees[begin.t].finish(walks_[k], mixture); });
         }
     }
 
   private:
     // All walks to their ends. Where all go down one tree, the compiler keeps what it must know
     // of that tree in registers.
-    template <Splits kSplits> [[gnu::flatten]] static void go_down(std::span<Walk> walks) {
-        const Tree<Labels> &tree = *walks.front().tree;
-        if (walks.back().tree == &tree)
-            in_turn(walks, [&](Walk &walk) { return tree.template go_down<kSplits>(walk); });
+    template <Splits kSplits> [[gnu::flatten]] static void go_down(std::span<Walk *> walks) {
+        const Tree<Labels> &tree = *walks.front()->tree;
+        if (walks.back()->tree == &tree)
+            in_turn(walks, [&](Walk *walk) { return tree.template go_down<kSplits>(*walk); });
         else
-            in_turn(walks, [](Walk &walk) { return walk.tree->template go_down<kSplits>(walk); });
+            in_turn(walks, [](Walk *walk) { return walk->tree->template go_down<kSplits>(*walk); });
     }
 
     // Kept for the next time: for one row, allocating takes longer than a tree.
@@ -71,11 +80,9 @@ template <LabelModel Labels> class Predictor {
         return std::span(kept).first(size);
     }
 
-    std::span<double> mixture(std::size_t k) { return mixtures_.subspan(k * size_, size_); }
-
-    std::size_t size_;
-    std::span<double> mixtures_; // one for each walk, and scratch space
+    std::span<double> mixture_, scratch_;
     std::array<Walk, kTogether> walks_;
+    std::array<Walk *, kTogether> order_; // in which they go
 };
 
 } // namespace amforest

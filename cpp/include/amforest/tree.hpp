@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <utility>
@@ -55,8 +57,8 @@ template <LabelModel Labels> class alignas(128) Tree {
 
     Tree(const Layout &layout, const Options &options, Labels labels, const Rng::State &seed,
          std::size_t n_trees)
-        : options_(options), looks_at_ranges_(options.looks_at_ranges()), partition_(layout),
-          labels_(std::move(labels)), rng_(seed), max_leaves_(max_leaves(n_trees)) {
+        : options_(options), partition_(layout), labels_(std::move(labels)), rng_(seed),
+          max_leaves_(max_leaves(n_trees)) {
         make_room(1);
     }
 
@@ -106,12 +108,12 @@ template <LabelModel Labels> class alignas(128) Tree {
     // returns false, turn, go_up until it returns false.
     NodeId start() { return partition_.start(); }
 
-    template <Splits kSplits = Splits::kAny> bool go_down(NodeId &v, const float *x) {
+    template <Splits kSplits = Splits::kAny> bool go_down(NodeId &v, const float *x, Label y) {
         const bool goes_on =
             partition_.go_down(v, x, [this](const InnerNode &node, const float *row) {
                 return side_of<kSplits>(node, row);
             });
-        if (goes_on) labels_.prefetch(v);
+        if (goes_on) labels_.prefetch(v, y);
         return goes_on;
     }
 
@@ -174,7 +176,7 @@ template <LabelModel Labels> class alignas(128) Tree {
             if (partition_.has_gaps()) finish_way_up(last);
             NodeId v = start();
             for (bool down = true, up = !way_up_.empty(); down || up;) {
-                if (down) down = go_down<kSplits>(v, row.x.values);
+                if (down) down = go_down<kSplits>(v, row.x.values, row.y);
                 if (up) up = go_up(last.y, last.weight);
             }
             turn(row.x, row.y, row.weight);
@@ -206,35 +208,64 @@ template <LabelModel Labels> class alignas(128) Tree {
         });
     }
 
-    // One row on its way down the tree, and the mixture of Equation (6) that it gathers.
+    // Predict(x), one node at a time: start, go_down until it returns false, finish.
     struct Walk {
         const Tree *tree;
-        Point x;                   // prepared if the partition is to be extended
-        std::span<double> mixture; // zero at the start
-        double *scratch;           // of the same size
-        NodeId v = kNone;
-        double reach = 1; // weight of the prunings that go below v's ancestors
+        const float *x;
+        NodeId v;
+        std::uint32_t n_taken;
+        std::array<Share, 32> taken; // of the nodes above v that have one
     };
 
-    // Predict(x), one node at a time: start, then go_down until it returns false.
-    Walk start(Point x, std::span<double> mixture, double *scratch) const {
-        return {this, x, mixture, scratch, arena().root()};
+    void start(Walk &walk, const float *x) const {
+        walk.tree = this;
+        walk.x = x;
+        walk.v = arena().root();
+        walk.n_taken = 0;
     }
 
-    // Takes the share of the walk's node and moves on to its child; false at the end.
+    // Takes the share of the walk's node and moves on to its child; false at the end, or when the
+    // walk can take no more. About half of the nodes have a share, which no processor can foresee:
+    // so there is no branch on it, and what has none is overwritten.
     template <Splits kSplits = Splits::kAny> bool go_down(Walk &walk) const {
-        if (is_leaf(walk.v) || looks_at_ranges_) {
-            finish(walk);
-            return false;
-        }
+        if (is_leaf(walk.v)) return false;
         const InnerNode &node = arena().inner(walk.v);
-        const NodeId child = node.child[side_of<kSplits>(node, walk.x.values)];
-        arena().prefetch_header(child);
-        labels_.prefetch(child);
-        if (node.share > 0) labels_.add_forecast(walk.v, walk.reach * node.share, walk.mixture);
-        walk.reach *= 1.0 - node.share;
+        const NodeId child = node.child[side_of<kSplits>(node, walk.x)];
+        const NodeId has_share = std::bit_cast<std::uint64_t>(node.share) != 0;
+        labels_.prefetch(walk.v & -has_share); // or those of the stem, which are there
+        walk.taken[walk.n_taken] = {walk.v, node.share};
+        walk.n_taken += has_share;
         walk.v = child;
-        return walk.reach > 0;
+        if (is_leaf(child) || walk.n_taken == walk.taken.size()) return false;
+        arena().prefetch_header(child);
+        return true;
+    }
+
+    // Adds up the mixture of Equation (6), zero at the start. A long walk goes on meanwhile.
+    void finish(Walk &walk, std::span<double> mixture) const {
+        double reach = 1; // weight of the prunings that go below the nodes added so far
+        while (true) {
+            const std::span<Share> taken(walk.taken.data(), walk.n_taken);
+            reach = labels_.add_forecasts(taken, reach, mixture);
+            if (is_leaf(walk.v)) break;
+            walk.n_taken = 0;
+            while (go_down(walk)) {
+            }
+        }
+        labels_.add_forecast(walk.v, reach, mixture);
+    }
+
+    // Whether there is more to Predict(x) than the way down: `predict` does it all.
+    bool needs_more() const { return empty() || options_.looks_at_ranges(); }
+    void predict(Point x, std::span<double> mixture, std::span<double> scratch) const {
+        if (empty())
+            labels_.add_default(1.0, mixture);
+        else if (options_.discount > 0)
+            predict_smoothing(x, mixture, scratch);
+        else if (arena().layout().has_box())
+            predict_in_box(x, mixture);
+        else
+            predict_extending(x, mixture, scratch);
     }
 
     // Sum over the prunings T of w(T) depth_T(x).
@@ -295,7 +326,9 @@ template <LabelModel Labels> class alignas(128) Tree {
         for (std::size_t i = first; i < path.size(); ++i) {
             labels_.add_inner(split);
             // The stem comes first in the path, so the depth of step i is i - 1.
-            arena().inner(path[i].inner).odds = odds_above_leaf(options_.split_prior.at(i - 1));
+            InnerNode &node = arena().inner(path[i].inner);
+            node.odds = odds_above_leaf(options_.split_prior.at(i - 1));
+            if (options_.use_aggregation) set_odds(node, node.odds);
         }
         while (labels_.n_leaves() < arena().n_leaves()) labels_.add_leaf();
         swap(way_up_, partition_.path());
@@ -318,19 +351,6 @@ template <LabelModel Labels> class alignas(128) Tree {
                           before_split(a));
         }
         labels_.update(v, y, weight);
-    }
-
-    void finish(const Walk &walk) const {
-        if (walk.v == kNone)
-            labels_.add_default(1.0, walk.mixture);
-        else if (options_.discount > 0)
-            predict_smoothing(walk.x, walk.mixture, {walk.scratch, walk.mixture.size()});
-        else if (options_.predict_extends && arena().layout().has_box())
-            predict_in_box(walk.x, walk.mixture);
-        else if (options_.predict_extends)
-            predict_extending(walk.x, walk.mixture, {walk.scratch, walk.mixture.size()});
-        else
-            labels_.add_forecast(walk.v, walk.reach, walk.mixture);
     }
 
     // Of the mixture's entries, one for each class.
@@ -417,7 +437,6 @@ template <LabelModel Labels> class alignas(128) Tree {
     static constexpr std::size_t kBeyondCache = std::size_t{1} << 17; // nodes, of 64 bytes
 
     Options options_;
-    bool looks_at_ranges_; // kept, because every step asks
     Partition partition_;
     Labels labels_;
     Rng rng_;
