@@ -283,6 +283,7 @@ class Forest(GrownForest):
                 classes = None
             encoded = self._encode(labels, learnt, classes)
             self._learn_categories(table, learnt, first=first)
+            del learnt  # as large as y; learning may take long
             box = self._box(table.width) if first else self._core.bounds
             self._check_in_box(table.numbers, box)
             if first:

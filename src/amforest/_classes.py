@@ -14,6 +14,7 @@ from amforest._features import Floats
 
 MOST_CLASSES = 65_535
 MOST_COUNTED = 2**31  # by whole numbers
+AT_ONCE = 4_096  # labels that are encoded together: sorting them takes ten times their memory
 
 
 class ClassForest(Forest):
@@ -36,20 +37,29 @@ class ClassForest(Forest):
         self._sorted = self.classes_, None
 
     def _encode(self, y: NDArray[Any], learnt: NDArray[np.intp], classes: Any) -> Encoded:
-        labels, inverse = unique_labels(y)
-        names = labels.tolist()
         if classes is not None and set(as_classes(classes).tolist()) != self._index_of.keys():
             raise ValueError(
                 f"classes is {classes!r}; the classes so far are {self.classes_.tolist()}"
             )
-        indices = np.array([self._index(label) for label in names], dtype=np.int64)
-        first_rows = np.sort(learnt[np.unique(inverse[learnt], return_index=True)[1]]).tolist()
-        new = {row: names[inverse[row]] for row in first_rows if indices[inverse[row]] < 0}
-        self._check_new(list(new.values()))
-        indices[inverse[list(new)]] = len(self._index_of) + np.arange(len(new))
         encoded = np.zeros(len(y), dtype=np.uint32)  # rows of weight 0 may have unknown labels
-        encoded[learnt] = indices[inverse[learnt]]
-        return Encoded(encoded, new)
+        first_rows: dict[Any, int] = {}  # of new labels, in the order of the rows
+        # Labels of any kind must be compared with each other, to see that they can be.
+        step = AT_ONCE if y.dtype != object else max(len(y), 1)
+        for start in range(0, len(y), step):
+            rows = learnt[slice(*np.searchsorted(learnt, [start, start + step]))]
+            labels, inverse = unique_labels(y[start : start + step])
+            names, inverse = labels.tolist(), inverse[rows - start]
+            found, firsts = np.unique(inverse, return_index=True)
+            indices = np.array([self._index(label) for label in names], dtype=np.int64)
+            for row, k in sorted(zip(rows[firsts].tolist(), found.tolist(), strict=True)):
+                if indices[k] < 0:
+                    first_rows.setdefault(names[k], row)
+            new = {label: len(self._index_of) + n for n, label in enumerate(first_rows)}
+            for k in np.flatnonzero(indices < 0).tolist():
+                indices[k] = new.get(names[k], 0)
+            encoded[rows] = indices[inverse]
+        self._check_new(list(first_rows))
+        return Encoded(encoded, {row: label for label, row in first_rows.items()})
 
     def _check_new(self, labels: list[Any]) -> None:
         n_classes = len(self._index_of) + len(labels)
@@ -67,13 +77,18 @@ class ClassForest(Forest):
     def _encode_plain(self, y: NDArray[Any]) -> NDArray[np.uint32] | None:
         if self._core.total_weight + len(y) >= MOST_COUNTED:
             return None
-        labels, inverse = (y, None) if len(y) < 1_000 else np.unique(y, return_inverse=True)
-        try:
-            indices = [self._index_of[label] for label in labels.tolist()]
-        except KeyError:
-            return None
-        encoded = np.array(indices, dtype=np.uint32)
-        return encoded if inverse is None else encoded[inverse]
+        encoded = np.empty(len(y), dtype=np.uint32)
+        for start in range(0, len(y), AT_ONCE):
+            labels, inverse = y[start : start + AT_ONCE], None
+            if len(labels) >= 1_000:
+                labels, inverse = np.unique(labels, return_inverse=True)
+            try:
+                indices = [self._index_of[label] for label in labels.tolist()]
+            except KeyError:
+                return None
+            part = np.array(indices, dtype=np.uint32)
+            encoded[start : start + AT_ONCE] = part if inverse is None else part[inverse]
+        return encoded
 
     def _encode_one(self, y: Any) -> int | None:
         index = self._index(y)

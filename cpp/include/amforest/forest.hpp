@@ -66,9 +66,11 @@ template <LabelModel Labels> class Forest {
     // How many rows should be given at once: enough to find a tree's nodes in the cache again,
     // few enough to bound the scratch memory and the time for which others have to wait.
     std::size_t rows_at_once() const {
-        const std::size_t forecasts = (std::size_t{1} << 20) / forecast_size() / n_trees();
-        const std::size_t rows = (std::size_t{1} << 24) / PreparedRows::row_bytes(layout());
-        return std::max<std::size_t>(std::min({forecasts, rows, (1 << 16) / n_trees()}), 1);
+        constexpr std::size_t kValues = 1 << 22, kForecasts = 1 << 20, kRowsInTrees = 1 << 16;
+        return std::max<std::size_t>(
+            std::min({kValues / layout().n_features(), kForecasts / forecast_size() / n_trees(),
+                      kRowsInTrees / n_trees()}),
+            1);
     }
 
     std::size_t bytes() const {
@@ -106,8 +108,7 @@ template <LabelModel Labels> class Forest {
         Batch(Forest &forest, std::size_t n_rows, std::span<const double> weights,
               std::size_t entries = 0, const std::optional<ClassPrior> &prior = {})
             : forest_(forest), entries_(entries), prior_(prior),
-              rows_(forest.layout(), std::min(n_rows, forest.rows_at_once())),
-              by_tree_(forest.n_trees() * rows_.capacity() * entries) {
+              by_tree_(forest.n_trees() * std::min(n_rows, forest.rows_at_once()) * entries) {
             const auto lock = forest.writing();
             forest.prepare(n_rows, weights);
             make_mixtures();
@@ -116,14 +117,20 @@ template <LabelModel Labels> class Forest {
         // The next rows. One of weight 0 is not learnt.
         void learn(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
                    std::size_t n_threads) {
-            const auto lock = begin(X);
-            const auto row_of = [&](std::size_t i) { return row(y, weights, i); };
-            if (X.n_rows == 1 || forest_.layout().has_box()) {
-                for (std::size_t i = 0; i < X.n_rows; ++i) forest_.learn_one(row_of(i));
-                return;
-            }
-            forest_.for_each_tree(X, n_threads,
-                                  [&](Tree<Labels> &tree) { tree.learn(row_of, X.n_rows); });
+            const auto lock = begin(X, n_threads);
+            if (X.n_rows == 1 || forest_.layout().has_box())
+                return in_blocks(X, 0, [&](const PreparedRows &x, std::size_t first) {
+                    for (std::size_t i = 0; i < x.size(); ++i)
+                        forest_.learn_one(row(x[i], y, weights, first + i));
+                });
+            forest_.for_each_tree(X, n_threads, [&](std::size_t t, std::size_t worker) {
+                in_blocks(X, worker, [&](const PreparedRows &x, std::size_t first) {
+                    const auto row_of = [&](std::size_t i) {
+                        return row(x[i], y, weights, first + i);
+                    };
+                    forest_.trees_[t].learn(row_of, x.size());
+                });
+            });
             forest_.count_samples(X.n_rows, weights);
         }
 
@@ -131,19 +138,29 @@ template <LabelModel Labels> class Forest {
         void predict_then_learn(const Matrix &X, std::span<const Label> y,
                                 std::span<const double> weights, double *out,
                                 std::size_t n_threads) {
-            const auto lock = begin(X);
+            const auto lock = begin(X, n_threads);
+            const auto forecast_of = [&](std::size_t t, std::size_t i) {
+                return &by_tree_[(t * X.n_rows + i) * entries_];
+            };
             if (forest_.layout().has_box()) {
-                for (std::size_t i = 0; i < X.n_rows; ++i) {
-                    for (std::size_t t = 0; t < forest_.n_trees(); ++t) predict(X, t, i);
-                    forest_.learn_one(row(y, weights, i));
-                }
-            } else {
-                forest_.for_each_tree(X, n_threads, [&](Tree<Labels> &tree) {
-                    const auto t = static_cast<std::size_t>(&tree - forest_.trees_.data());
-                    for (std::size_t i = 0; i < X.n_rows; ++i) {
-                        predict(X, t, i);
-                        tree.learn([&](std::size_t) { return row(y, weights, i); }, 1);
+                in_blocks(X, 0, [&](const PreparedRows &x, std::size_t first) {
+                    for (std::size_t i = 0; i < x.size(); ++i) {
+                        for (std::size_t t = 0; t < forest_.n_trees(); ++t)
+                            predict(x[i], t, forecast_of(t, first + i));
+                        forest_.learn_one(row(x[i], y, weights, first + i));
                     }
+                });
+            } else {
+                forest_.for_each_tree(X, n_threads, [&](std::size_t t, std::size_t worker) {
+                    in_blocks(X, worker, [&](const PreparedRows &x, std::size_t first) {
+                        for (std::size_t i = 0; i < x.size(); ++i) {
+                            predict(x[i], t, forecast_of(t, first + i));
+                            const auto row_of = [&](std::size_t) {
+                                return row(x[i], y, weights, first + i);
+                            };
+                            forest_.trees_[t].learn(row_of, 1);
+                        }
+                    });
                 });
                 forest_.count_samples(X.n_rows, weights);
             }
@@ -156,16 +173,28 @@ template <LabelModel Labels> class Forest {
         }
 
       private:
-        std::unique_lock<std::shared_mutex> begin(const Matrix &X) {
-            rows_.set(X);
+        std::unique_lock<std::shared_mutex> begin(const Matrix &X, std::size_t n_threads) {
+            const Layout &layout = forest_.layout();
+            while (blocks_.size() < std::min(n_threads, forest_.n_trees()))
+                blocks_.emplace_back(layout, PreparedRows::at_once(layout));
             auto lock = forest_.writing();
             forest_.prepare(X.n_rows, {});
             make_mixtures();
             if constexpr (HasPrior<Labels>)
                 if (prior_) forest_.trees_.front().labels().set_prior(*prior_);
             prior_.reset();
-            if (rows_.have_gaps()) forest_.expect_gaps();
+            if (have_gaps(X)) forest_.expect_gaps();
             return lock;
+        }
+
+        // Calls use(x, first) for blocks of rows from the first on, prepared. Each worker does so
+        // for itself: the memory for all rows would be a tenth of a small forest's.
+        template <class Use> void in_blocks(const Matrix &X, std::size_t worker, const Use &use) {
+            PreparedRows &x = blocks_[worker];
+            for (std::size_t first = 0; first < X.n_rows; first += x.capacity()) {
+                x.set(X.rows(first, std::min(x.capacity(), X.n_rows - first)));
+                use(x, first);
+            }
         }
 
         // For one walk in each tree.
@@ -175,20 +204,19 @@ template <LabelModel Labels> class Forest {
             mixtures_.resize(forest_.n_trees() * mixture_size_);
         }
 
-        Row<Label> row(std::span<const Label> y, std::span<const double> weights,
-                       std::size_t i) const {
-            return {rows_[i], y[i], weights.empty() ? 1.0 : weights[i]};
+        static Row<Label> row(Point x, std::span<const Label> y, std::span<const double> weights,
+                              std::size_t i) {
+            return {x, y[i], weights.empty() ? 1.0 : weights[i]};
         }
 
-        // The forecast of row i by tree t.
-        void predict(const Matrix &X, std::size_t t, std::size_t i) {
+        // The forecast of x by tree t.
+        void predict(Point x, std::size_t t, double *to) {
             Predictor<Labels> predictor(
                 forest_.trees_[t].labels(),
                 std::span(mixtures_).subspan(t * mixture_size_, mixture_size_));
             predictor.predict(
-                {&forest_.trees_[t], 1}, [&](std::size_t) { return rows_[i]; }, i, i + 1,
+                {&forest_.trees_[t], 1}, [&](std::size_t) { return x; }, 0, 1,
                 [&](std::size_t, std::size_t, const auto &forecast) {
-                    double *to = &by_tree_[(t * X.n_rows + i) * entries_];
                     std::ranges::copy(forecast.first(entries_), to);
                 });
         }
@@ -196,7 +224,7 @@ template <LabelModel Labels> class Forest {
         Forest &forest_;
         std::size_t entries_, mixture_size_ = 0;
         std::optional<ClassPrior> prior_;
-        PreparedRows rows_;
+        std::vector<PreparedRows> blocks_; // one for each thread
         std::vector<double> by_tree_, mixtures_;
     };
 
@@ -205,7 +233,7 @@ template <LabelModel Labels> class Forest {
         const PreparedRows rows(layout(), x);
         const auto lock = writing();
         prepare(1, {&weight, 1});
-        if (rows.have_gaps()) expect_gaps();
+        if (have_gaps(x)) expect_gaps();
         learn_one({rows[0], y, weight});
     }
 
@@ -252,7 +280,7 @@ template <LabelModel Labels> class Forest {
     // out[row][tree] = the leaf, as a row of the tree's table
     void apply(const Matrix &X, std::int64_t *out, std::size_t n_threads) const {
         const auto lock = reading();
-        for_each_index(trees_.size(), n_threads, [&](std::size_t t) {
+        for_each_index(trees_.size(), n_threads, [&](std::size_t t, std::size_t) {
             const std::vector<std::int64_t> table_row = table_rows_of_leaves(trees_[t].arena());
             for (std::size_t i = 0; i < X.n_rows; ++i)
                 out[i * trees_.size() + t] = table_row[row_of(trees_[t].leaf_of(X[i]))];
@@ -307,8 +335,7 @@ template <LabelModel Labels> class Forest {
     }
 
     template <class Work> void for_each_tree(const Matrix &X, std::size_t n_threads, Work &&work) {
-        for_each_index(trees_.size(), worth_while(X, n_threads),
-                       [&](std::size_t t) { work(trees_[t]); });
+        for_each_index(trees_.size(), worth_while(X, n_threads), work);
     }
 
     // As many threads as have work for longer than it takes to start one.
@@ -322,8 +349,9 @@ template <LabelModel Labels> class Forest {
     static void for_each_block(std::size_t n_rows, std::size_t n_threads, const Work &work) {
         const std::size_t n_blocks = n_threads > 1 ? 4 * n_threads : 1;
         const std::size_t block = std::max(kTogether, (n_rows + n_blocks - 1) / n_blocks);
-        for_each_index((n_rows + block - 1) / block, n_threads,
-                       [&](std::size_t b) { work(b * block, std::min(n_rows, (b + 1) * block)); });
+        for_each_index((n_rows + block - 1) / block, n_threads, [&](std::size_t b, std::size_t) {
+            work(b * block, std::min(n_rows, (b + 1) * block));
+        });
     }
 
     // Calls use(tree, row, forecast); for each row in the order of the trees.

@@ -13,19 +13,20 @@
 
 namespace amforest {
 
-// Calls work(i) for i in [0, count) from up to n_threads threads, fewer if there is no room for so
-// many; rethrows the first exception.
+// Calls work(i, worker) for i in [0, count) from up to n_threads threads, fewer if there is no room
+// for so many, which are numbered; rethrows the first exception.
 template <class Work> void for_each_index(std::size_t count, std::size_t n_threads, Work &&work) {
     if (count <= 1 || n_threads <= 1) {
-        for (std::size_t i = 0; i < count; ++i) work(i);
+        for (std::size_t i = 0; i < count; ++i) work(i, std::size_t{0});
         return;
     }
-    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> next{0}, next_worker{0};
     std::exception_ptr error;
     std::once_flag first_error;
     const auto run = [&]() noexcept {
+        const std::size_t worker = next_worker++;
         try {
-            for (std::size_t i = next++; i < count; i = next++) work(i);
+            for (std::size_t i = next++; i < count; i = next++) work(i, worker);
         } catch (...) {
             std::call_once(first_error, [&] { error = std::current_exception(); });
             next = count;

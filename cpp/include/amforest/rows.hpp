@@ -61,21 +61,29 @@ void check_features(const Matrix &X, const Layout &layout, const char *name,
     }
 }
 
+inline bool have_gaps(const Matrix &X) {
+    return std::any_of(X.data, X.data + X.n_rows * X.n_features,
+                       [](float x) { return std::isnan(x); });
+}
+
 // Rows for learning, in memory that is used again. Adding 0 turns -0 into 0, so that equal rows
 // have equal bits.
 class PreparedRows {
   public:
+    // Of a block: as many as are worth the call, but few enough to stay in the cache.
+    static std::size_t at_once(const Layout &layout) {
+        constexpr std::size_t kBytes = 1 << 17, kMost = 256;
+        return std::clamp<std::size_t>(kBytes / row_bytes(layout), 1, kMost);
+    }
+
     PreparedRows(const Layout &layout, std::size_t capacity)
         : layout_(layout), row_size_(layout.n_codes() + layout.width()),
           n_words_(layout.categories.n_words()), capacity_(capacity), values_(capacity * row_size_),
           sets_(capacity * n_words_) {}
     PreparedRows(const Layout &layout, const Matrix &X) : PreparedRows(layout, X.n_rows) { set(X); }
 
-    static std::size_t row_bytes(const Layout &layout) {
-        return (layout.n_codes() + layout.width()) * sizeof(float) +
-               layout.categories.n_words() * sizeof(Word);
-    }
     std::size_t capacity() const { return capacity_; }
+    std::size_t size() const { return size_; }
 
     void set(const Matrix &X) {
         size_ = X.n_rows;
@@ -93,12 +101,12 @@ class PreparedRows {
         return {values_.data() + i * row_size_, sets_.data() + i * n_words_};
     }
 
-    bool have_gaps() const {
-        return std::any_of(values_.data(), values_.data() + size_ * row_size_,
-                           [](float x) { return std::isnan(x); });
+  private:
+    static std::size_t row_bytes(const Layout &layout) {
+        return (layout.n_codes() + layout.width()) * sizeof(float) +
+               layout.categories.n_words() * sizeof(Word);
     }
 
-  private:
     const Layout &layout_;
     std::size_t row_size_, n_words_, capacity_, size_ = 0;
     std::vector<float> values_;
