@@ -91,15 +91,15 @@ class ClassForest(Forest):
         return encoded
 
     def _encode_one(self, y: Any) -> int | None:
-        index = self._index(y)
-        return None if index < 0 else index
+        try:
+            return self._index_of.get(y)
+        except TypeError as error:
+            raise TypeError(f"y is {y!r}, which cannot be a label: {error}") from error
 
     def _index(self, label: Any) -> int:
         """Return the number of a class, -1 if it is new."""
-        try:
-            return self._index_of.get(label, -1)
-        except TypeError as error:
-            raise TypeError(f"y is {label!r}, which cannot be a label: {error}") from error
+        index = self._encode_one(label)
+        return -1 if index is None else index
 
     def _know(self, labels: list[Any]) -> tuple[int, float]:
         """Add classes; the core makes room for twice as many."""

@@ -139,27 +139,20 @@ class ForestClassifier(ClassifierMixin, ClassForest):
         -------
         ndarray of shape (n_classes,)
         """
-        if (quick := self._quick_forecast(x)) is not None:
-            return quick
+        if self._categories is None:
+            try:
+                known = classes, columns = self._sorted
+                out = np.empty(len(classes))
+                size = self._core.predict_row(x, out)  # type: ignore[arg-type]
+                if size == len(out) and self._sorted is known:
+                    return out if columns is None else out[columns]
+            except (AttributeError, TypeError, ValueError):
+                pass  # nothing was learnt, or x is no good array: what follows knows better
         if not self._has_learnt() and self.classes is not None:
             rows: Any = [x]
             forecast: Floats = self.predict_proba(rows)[0]
             return forecast
         return self._forecast(self._predict_row, x)[0]
-
-    def _quick_forecast(self, x: Any) -> Floats | None:
-        """Forecast a row that is an array of numbers; None if anything stands in the way."""
-        if "_core" not in self.__dict__ or self._categories is not None:
-            return None
-        known = classes, columns = self._sorted
-        out = np.empty(len(classes))
-        try:
-            size = self._core.predict_row(x, out)
-        except (TypeError, ValueError):
-            return None
-        if size != len(out) or self._sorted is not known:
-            return None
-        return out if columns is None else out[columns]
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> Any:
         """Forecast the most probable class of one row, the quick way.

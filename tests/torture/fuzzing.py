@@ -21,7 +21,7 @@ FLAGS = [
     "-fno-sanitize-coverage=trace-cmp",  # costs a quarter of the time; the mutations know more
     "-Wl,--wrap=mmap,--wrap=mremap",
 ]
-LIMITS = ["-rss_limit_mb=512", "-malloc_limit_mb=512", "-timeout=10", "-max_len=2048"]
+LIMITS = ["-rss_limit_mb=512", "-malloc_limit_mb=512", "-timeout=30", "-max_len=2048"]
 # Entropic scheduling, long stack traces and a large quarantine take most of the time.
 QUICK = ["-entropic=0", "-print_final_stats=1"]
 ASAN_OPTIONS = "malloc_context_size=4:max_malloc_fill_size=0:quarantine_size_mb=8"

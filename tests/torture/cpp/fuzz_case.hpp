@@ -103,6 +103,8 @@ template <class Labels> struct Case {
         require(s.n_samples > 0, "n_samples");
         if (kHasClasses) {
             require(s.n_classes > 0 && s.n_classes <= s.capacity, "n_classes");
+            // Not 65,535: with so many, one input can take seconds.
+            require(s.n_classes <= 4'096, "n_classes");
             require(s.capacity <= std::max(2 * s.n_classes, s.n_classes + 1), "capacity");
             require(s.dirichlet >= 1e-100 && s.dirichlet <= 1e100, "dirichlet");
         }
