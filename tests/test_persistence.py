@@ -335,3 +335,12 @@ def test_reading_takes_memory_in_proportion_to_the_bytes():
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 64 * len(hostile) + 2**20
+
+
+def test_a_model_that_nobody_could_load_is_not_saved(tmp_path):
+    model = AMFClassifier(300, classes=[*range(10_000)], random_state=0).fit(X[:2], [0, 1])
+    with pytest.raises(ValueError, match=r"too many trees for so many classes \(300 for 10000\)"):
+        amforest.save(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+    model.set_params(n_estimators=20).fit(X[:2], [0, 1])
+    assert len(from_bytes(model.to_bytes()).classes_) == 10_000

@@ -245,9 +245,24 @@ def core_taken_apart(core: Any) -> tuple[Document, Arrays]:
     arrays: dict[str, NDArray[Any]] = state["trees"]
     if state["bounds"] is not None:
         arrays["bounds"] = state["bounds"]
+    if "n_classes" in state:
+        _check_room(state["capacity"], arrays)
     keys = _CLASS_CORE if "n_classes" in state else _CORE
     options = {name: to_json(value, name) for name, value in state["options"].items()}
     return {key: options if key == "options" else state[key] for key in keys}, arrays
+
+
+def _check_room(capacity: int, arrays: Arrays) -> None:
+    """Refuse a file that is small beside the room that its trees make for all classes.
+
+    Such a model is not saved either, because nobody could load it.
+    """
+    n_trees, n_bytes = len(arrays["n_nodes"]), sum(array.nbytes for array in arrays.values())
+    if 8 * capacity * n_trees > 64 * n_bytes + 2**24:
+        raise ValueError(
+            f"there are too many trees for so many classes ({n_trees} for {capacity}) while so "
+            "few samples are learnt: it would take more memory to load than its file has a right to"
+        )
 
 
 def core_of(model: Forest, part: Any, arrays: Arrays) -> Any:
@@ -261,9 +276,7 @@ def core_of(model: Forest, part: Any, arrays: Arrays) -> Any:
         n_classes, capacity = (entry(part, key, int) for key in ("n_classes", "capacity"))
         if not 1 <= n_classes <= capacity <= max(2 * n_classes, n_classes + 1):
             raise ValueError("capacity must be n_classes at least, and twice as many at the most")
-        n_bytes = sum(array.nbytes for array in arrays.values())
-        if 8 * capacity * len(arrays["n_nodes"]) > 64 * n_bytes + 2**24:
-            raise ValueError("there are too many trees for so many classes")
+        _check_room(capacity, arrays)
         state |= {"n_classes": n_classes, "capacity": capacity}
         state["dirichlet"] = entry(part, "dirichlet", float)
     state["categories"] = [as_kind(count, int) for count in entry(part, "categories", list)]
