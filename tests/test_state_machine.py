@@ -67,6 +67,7 @@ class Machine(RuleBasedStateMachine):
         self.alone = self.moved = None
         self.n_rows = self.weight = self.n_refused = 0
         self.known: list[str] = []  # classes
+        self.nodes_when_full: dict[int, int] = {}
 
     @initialize(
         kind=st.sampled_from(["classifier", "regressor", "box", "mondrian", "river"]),
@@ -245,9 +246,13 @@ class Machine(RuleBasedStateMachine):
         if not self.n_rows:
             return
         max_nodes, max_bytes = self.limits
-        for stats in (self.alone.stats(), self.moved.stats()):
+        for k, stats in enumerate((self.alone.stats(), self.moved.stats())):
             assert stats["nodes"] <= (max_nodes or math.inf)
-            assert stats["bytes"] <= (max_bytes or math.inf)
+            if stats["bytes"] <= (max_bytes or math.inf):
+                self.nodes_when_full.pop(k, None)
+            else:  # new classes, categories or fractions made nodes larger: there are no new ones
+                assert self.kind != "box"
+                assert stats["nodes"] <= self.nodes_when_full.setdefault(k, stats["nodes"])
 
 
 def as_array(probabilities):
