@@ -29,6 +29,21 @@ def failing(n):
 CELLS = [(3, 0), (3, 1), (5, 0)]
 
 
+def test_ctrl_c_waits_for_the_file_that_is_being_written(tmp_path, monkeypatch):
+    save = np.savez_compressed
+
+    def save_meanwhile(*args, **kwargs):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        save(*args, **kwargs)
+
+    monkeypatch.setattr(np, "savez_compressed", save_meanwhile)
+    with pytest.raises(KeyboardInterrupt):
+        Run(tmp_path).cells(cubes, CELLS, "cubes")
+    (path,) = tmp_path.iterdir()
+    assert np.array_equal(np.load(path)["cubes"], cubes(*CELLS[0])["cubes"])
+
+
 def test_cells_are_computed_once(tmp_path):
     told = []
     run = Run(tmp_path, report=lambda *what: told.append(what))

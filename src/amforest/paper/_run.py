@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -84,7 +84,9 @@ class Run:
         done = len(cells) - len(missing)
         self.report(label, done, len(cells))
         for i, found in self._computed(work, cells, missing):
-            _write(paths[i], found)
+            # In a thread, which Ctrl-C does not interrupt: half a zip file gives errors of its own.
+            with ThreadPoolExecutor(1) as writer:
+                writer.submit(_write, paths[i], found).result()
             done += 1
             self.report(label, done, len(cells))
         return [_read(path) for path in paths]
