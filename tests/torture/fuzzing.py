@@ -15,6 +15,7 @@ from result import Report, Result
 TITLE = "fuzzing"
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "cpp" / "include"
+FOUND = HERE.parents[1] / "build" / "fuzzing"  # inputs that broke something
 FLAGS = [
     *("-std=c++20", "-O2", "-g", "-fno-omit-frame-pointer", "-ffp-contract=off"),
     *("-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"),
@@ -66,13 +67,14 @@ class Fuzzer:
         return int(found[1]) if found else 0
 
     def problem(self) -> str:
-        """Return what was found, with the input in a form that can be given to the program."""
+        """Return what was found, and keep the input, which can be given to the program."""
         if self.process.returncode == 0:
             return ""
+        FOUND.mkdir(parents=True, exist_ok=True)
         lines = self.told().splitlines()
         marks = ("ERROR", "VIOLATED", "runtime error", "SUMMARY")
         found = [line for line in lines if any(mark in line for mark in marks)]
-        inputs = [f"{path.name}: {path.read_bytes().hex()}" for path in self.log.parent.glob("*-*")]
+        inputs = [f"kept: {shutil.copy(path, FOUND)}" for path in self.log.parent.glob("*-*")]
         return "\n".join([*found[:4], *inputs]) or f"ended with {self.process.returncode}"
 
 
