@@ -62,3 +62,21 @@ def test_priors_that_vanish_are_refused(beta):
     model = AMFRegressor(2, partition="unrestricted", split_prior=(0.5, beta))
     with pytest.raises(ValueError, match="beta in"):
         model.fit([[0.1], [0.2]], [0.0, 1.0])
+
+
+@pytest.mark.parametrize("a", [0.5, 1e-8, 1e-14, 1e-20])
+def test_forecasts_of_an_extended_partition_sum_to_1_for_any_prior(a):
+    rng = np.random.default_rng(0)
+    X, queries = rng.uniform(size=(500, 2)), rng.uniform(-0.5, 1.5, size=(100, 2))
+    y = (X > 0.5) @ [1, 2]
+    model = AMFClassifier(
+        1,
+        classes=range(4),
+        predict_extends=True,
+        split_pure=True,
+        split_prior=(a, 0),
+        random_state=0,
+    )
+    for part in np.array_split(np.arange(500), 100):
+        model.partial_fit(X[part], y[part])
+        np.testing.assert_allclose(model.predict_proba(queries).sum(axis=1), 1, rtol=1e-12)

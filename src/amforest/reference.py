@@ -335,24 +335,27 @@ class Tree:
         go below its ancestors. With `predict_extends`, x branches off at v with probability p if it
         has not above: v's children are a copy of v and a fresh leaf {x}, w̄_v becomes
         (1 - a) w_v + a w̄_v, and the total weight, in units of w̄_root, 1 + reach (share + a - 1).
-        The mean over these counts.
+        The mean over these counts. 1 - reach is what the ancestors have `taken`: it is added up,
+        because the difference would be mere rounding where all of that is tiny.
         """
         model = self.new_labels()
         above, forecast = model.empty_mixture(), model.empty_mixture()  # Σ over ancestors; result
-        reach, stays = 1.0, 1.0  # `stays`: the probability that x has not branched off yet
+        reach, taken = 1.0, 0.0
+        stays = 1.0  # the probability that x has not branched off yet
         a = self.split_prior[0]
         if self.root is None:
             model.add_default(1.0, forecast)
         for v in self.path(x):
             share = self.share(v)
             if self.predict_extends and (p := self.branch_probability(v, x)) > 0:
-                weight = stays * p / ((1.0 - reach) + reach * (share + a))
+                weight = stays * p / (taken + reach * (share + a))
                 forecast += weight * above
                 v.labels.add_forecast(weight * (reach * share), forecast)
                 model.add_default(weight * (reach * a), forecast)
                 stays *= 1.0 - p
             last = v.children() is None
             v.labels.add_forecast(reach if last else reach * share, above)
+            taken += reach * share
             reach *= 1.0 - share
         forecast += stays * above
         return model.finish(forecast)

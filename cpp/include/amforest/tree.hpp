@@ -369,18 +369,20 @@ template <LabelModel Labels> class alignas(128) Tree {
     // The mean of the forecasts over the places where x may branch off its path. At v this has
     // probability p, given that it has not above. Then v's children are a copy of v and a fresh
     // leaf {x}, w-bar_v becomes (1 - a) w_v + a w-bar_v, and the total weight, with w-bar of the
-    // root as unit, 1 - reach + reach (share + a). `above` is the mixture of v's ancestors.
+    // root as unit, 1 - reach + reach (share + a). `above` is the mixture of v's ancestors, and
+    // `taken` their weight: 1 - reach, but not mere rounding where it is tiny.
     void predict_extending(Point x, std::span<double> mixture, std::span<double> above) const {
         std::ranges::fill(above, 0.0);
         const double a = options_.split_prior.alpha;
-        double reach = 1, stays = 1, birth_time = 0; // stays: x has not branched off yet
+        double reach = 1, taken = 0, birth_time = 0;
+        double stays = 1; // the probability that x has not branched off yet
         NodeId v = arena().root();
         while (true) {
             const bool last = is_leaf(v);
             const double leaf_share = options_.use_aggregation ? 1.0 - a : 0.0;
             const double share = last ? leaf_share : arena().inner(v).share;
             if (const double p = branch_probability(v, x, birth_time); p > 0) {
-                const double weight = stays * p / ((1.0 - reach) + reach * (share + a));
+                const double weight = stays * p / (taken + reach * (share + a));
                 add(weight, above, mixture);
                 labels_.add_forecast(v, weight * (reach * share), mixture);
                 labels_.add_default(weight * (reach * a), mixture);
@@ -388,6 +390,7 @@ template <LabelModel Labels> class alignas(128) Tree {
             }
             labels_.add_forecast(v, last ? reach : reach * share, above);
             if (last) break;
+            taken += reach * share;
             reach *= 1.0 - share;
             const InnerNode &node = arena().inner(v);
             birth_time = node.split_time;
