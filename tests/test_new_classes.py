@@ -170,3 +170,21 @@ def test_others_forecast_while_a_class_is_being_learnt():
             done.set()
     assert all(future.result() for future in forecasts)
     assert len(model.classes_) == 200
+
+
+@pytest.mark.parametrize("kind", [int, str, object])
+def test_many_labels_at_once_are_learnt_as_in_small_batches(kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(9_500, 2)), rng.integers(0, 3, size=9_500)
+    y[5_000:] += rng.integers(0, 2, size=4_500)  # labels are encoded in blocks of 4,096
+    weights = rng.integers(0, 2, size=9_500)
+    labels = y.astype(kind)
+    for how in ({}, {"sample_weight": weights}):
+        at_once, again = AMFClassifier(1, random_state=0), AMFClassifier(1, random_state=0)
+        for start in range(0, 9_500, 500):
+            part = slice(start, start + 500)
+            again.partial_fit(X[part], labels[part], **{k: w[part] for k, w in how.items()})
+        at_once.partial_fit(X, labels, **how).partial_fit(X, labels)  # all are known by then
+        assert tables(at_once) == tables(
+            again.partial_fit(X[:5_000], labels[:5_000]).partial_fit(X[5_000:], labels[5_000:])
+        )
