@@ -113,19 +113,31 @@ def test_a_forest_beyond_the_caches_learns_the_same():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 7])
-def test_row_by_row_equals_test_then_train_in_one_call(stream, n_jobs):
+@pytest.mark.parametrize("cuts", [[], [250], list(range(40, 600, 40))])
+def test_row_by_row_equals_test_then_train_in_one_call_or_in_some(stream, n_jobs, cuts):
     cls, X, y = stream
     params = {"classes": np.unique(y)} if cls is AMFClassifier else {}
     one_by_one, at_once = (
         cls(random_state=0, **params),
         cls(random_state=0, n_jobs=n_jobs, **params),
     )
-    forecasts = test_then_train(at_once, X, y)
+    parts = zip(np.split(X, cuts), np.split(y, cuts), strict=True)
+    forecasts = np.concatenate([test_then_train(at_once, *part) for part in parts])
     one_by_one.learn_one(X[0], y[0])
     for x, label, expected in zip(X[1:], y[1:], forecasts[1:], strict=True):
         np.testing.assert_array_equal(forecast(one_by_one, x[None])[0], expected)
         one_by_one.learn_one(x, label)
     assert tables(one_by_one) == tables(at_once)
+
+
+def test_of_arrays_and_of_lists_test_then_train_makes_the_same(stream):
+    cls, X, y = stream
+    of_arrays, of_lists = (cls(random_state=0).fit(X[:300], y[:300]) for _ in range(2))
+    forecasts = test_then_train(of_arrays, X[300:], y[300:])
+    expected = test_then_train(of_lists, X[300:].tolist(), y[300:].tolist())
+    np.testing.assert_array_equal(forecasts, expected)
+    assert of_arrays.to_bytes() == of_lists.to_bytes()
+    assert of_arrays.stats() == of_lists.stats()
 
 
 def test_before_the_first_row_the_forecast_is_the_default(digits, friedman):

@@ -173,8 +173,11 @@ class Forest(GrownForest):
 
     def _learn(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> Self:
         with Turn(self, X):
-            if not (all(value is None for value in how.values()) and self._learn_plain(X, y)):
+            plain = self._as_plain(X, y, **how)
+            if plain is None:
                 self._learn_batch(X, y, **how)
+            else:
+                self._core.learn(*plain, self._n_threads())
         return self
 
     def _learn_batch(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> None:
@@ -198,18 +201,19 @@ class Forest(GrownForest):
                 self._restore(before)
             raise
 
-    def _learn_plain(self, X: ArrayLike | Table, y: ArrayLike) -> bool:
-        """Learn arrays that need no checks but the core's; False if X and y are none such.
+    def _as_plain(
+        self, X: ArrayLike | Table, y: ArrayLike, **how: Any
+    ) -> tuple[Features, NDArray[Any]] | None:
+        """Convert arrays that need no checks but the core's; None if X and y are none such.
 
         scikit-learn's checks take a hundred times as long as learning a row.
         """
+        if any(value is not None for value in how.values()):
+            return None
         if not (self._needs_no_checks(X) and is_plain(y, 1) and len(X) == len(y)):
-            return False
+            return None
         labels = self._encode_plain(y)
-        if labels is None:
-            return False
-        self._core.learn(as_rows(X), labels, self._n_threads())
-        return True
+        return None if labels is None else (as_rows(X), labels)
 
     def _predict_then_learn(
         self, X: ArrayLike, y: ArrayLike, n_unknown: int = 0, **how: Any
@@ -220,6 +224,11 @@ class Forest(GrownForest):
         """
         forecasts: list[Floats] = []
         with Turn(self, X), self._unchanged_unless_learnt():
+            plain = self._as_plain(X, y, **how)
+            if plain is not None:
+                forecasts.append(self._core.predict_then_learn(*plain, self._n_threads()))
+                self._record(forecasts[0], plain[1], None)
+                return forecasts
             for new, rows, labels, weights in self._batches(X, y, **how):
                 one, rest = slice(0, len(new)), slice(len(new), None)
                 if new:  # the row that brings a class is forecast without it

@@ -49,14 +49,15 @@ class ClassForest(Forest):
             rows = learnt[slice(*np.searchsorted(learnt, [start, start + step]))]
             labels, inverse = unique_labels(y[start : start + step])
             names, inverse = labels.tolist(), inverse[rows - start]
-            found, firsts = np.unique(inverse, return_index=True)
             indices = np.array([self._index(label) for label in names], dtype=np.int64)
-            for row, k in sorted(zip(rows[firsts].tolist(), found.tolist(), strict=True)):
-                if indices[k] < 0:
-                    first_rows.setdefault(names[k], row)
-            new = {label: len(self._index_of) + n for n, label in enumerate(first_rows)}
-            for k in np.flatnonzero(indices < 0).tolist():
-                indices[k] = new.get(names[k], 0)
+            if (indices < 0).any():
+                found, firsts = np.unique(inverse, return_index=True)
+                for row, k in sorted(zip(rows[firsts].tolist(), found.tolist(), strict=True)):
+                    if indices[k] < 0:
+                        first_rows.setdefault(names[k], row)
+                new = {label: len(self._index_of) + n for n, label in enumerate(first_rows)}
+                for k in np.flatnonzero(indices < 0).tolist():
+                    indices[k] = new.get(names[k], 0)
             encoded[rows] = indices[inverse]
         self._check_new(list(first_rows))
         return Encoded(encoded, {row: label for label, row in first_rows.items()})

@@ -121,7 +121,7 @@ template <LabelModel Labels> class Forest {
             if (X.n_rows == 1 || forest_.layout().has_box())
                 return in_blocks(X, 0, [&](const PreparedRows &x, std::size_t first) {
                     for (std::size_t i = 0; i < x.size(); ++i)
-                        forest_.learn_one(row(x[i], y, weights, first + i));
+                        forest_.learn_and_count(row(x[i], y, weights, first + i));
                 });
             forest_.for_each_tree(X, n_threads, [&](std::size_t t, std::size_t worker) {
                 in_blocks(X, worker, [&](const PreparedRows &x, std::size_t first) {
@@ -139,31 +139,41 @@ template <LabelModel Labels> class Forest {
                                 std::span<const double> weights, double *out,
                                 std::size_t n_threads) {
             const auto lock = begin(X, n_threads);
-            const auto forecast_of = [&](std::size_t t, std::size_t i) {
-                return &by_tree_[(t * X.n_rows + i) * entries_];
-            };
-            if (forest_.layout().has_box()) {
-                in_blocks(X, 0, [&](const PreparedRows &x, std::size_t first) {
+            const bool has_box = forest_.layout().has_box();
+            const auto each_row = [&](std::size_t begin, auto trees, std::size_t worker) {
+                in_blocks(X, worker, [&](const PreparedRows &x, std::size_t first) {
                     for (std::size_t i = 0; i < x.size(); ++i) {
-                        for (std::size_t t = 0; t < forest_.n_trees(); ++t)
-                            predict(x[i], t, forecast_of(t, first + i));
-                        forest_.learn_one(row(x[i], y, weights, first + i));
+                        const Row<Label> next = row(x[i], y, weights, first + i);
+                        predict(trees, next.x, worker, [&](std::size_t t) {
+                            return &by_tree_[((begin + t) * X.n_rows + first + i) * entries_];
+                        });
+                        if constexpr (trees.extent == 1)
+                            trees.front().learn([&](std::size_t) { return next; }, 1);
+                        else
+                            learn_one(trees, next);
+                        if (has_box) forest_.count_sample(next.weight);
                     }
+                });
+            };
+            // Few rows find too few of their nodes in the cache to take one tree after the other:
+            // they go down all those of a thread side by side. In a box, where a row may fail, all
+            // trees must be together.
+            constexpr std::size_t kFew = 512;
+            if (has_box || X.n_rows <= kFew) {
+                const std::size_t n_trees = forest_.n_trees();
+                const std::size_t n_groups =
+                    has_box ? 1 : std::min(forest_.worth_while(X, n_threads), n_trees);
+                for_each_index(n_groups, n_groups, [&](std::size_t g, std::size_t worker) {
+                    const std::size_t begin = g * n_trees / n_groups;
+                    const std::size_t count = (g + 1) * n_trees / n_groups - begin;
+                    each_row(begin, std::span(forest_.trees_).subspan(begin, count), worker);
                 });
             } else {
                 forest_.for_each_tree(X, n_threads, [&](std::size_t t, std::size_t worker) {
-                    in_blocks(X, worker, [&](const PreparedRows &x, std::size_t first) {
-                        for (std::size_t i = 0; i < x.size(); ++i) {
-                            predict(x[i], t, forecast_of(t, first + i));
-                            const auto row_of = [&](std::size_t) {
-                                return row(x[i], y, weights, first + i);
-                            };
-                            forest_.trees_[t].learn(row_of, 1);
-                        }
-                    });
+                    each_row(t, std::span<Tree<Labels>, 1>(&forest_.trees_[t], 1), worker);
                 });
-                forest_.count_samples(X.n_rows, weights);
             }
+            if (!has_box) forest_.count_samples(X.n_rows, weights);
             // In the trees' order: the same bits however many threads there were.
             const std::size_t size = X.n_rows * entries_;
             std::fill_n(out, size, 0.0);
@@ -197,7 +207,7 @@ template <LabelModel Labels> class Forest {
             }
         }
 
-        // For one walk in each tree.
+        // For one walk in each thread, of which there are not more than trees.
         void make_mixtures() {
             if (entries_ == 0) return;
             mixture_size_ = Predictor<Labels>::memory_size(forest_.tree(0).labels());
@@ -209,15 +219,17 @@ template <LabelModel Labels> class Forest {
             return {x, y[i], weights.empty() ? 1.0 : weights[i]};
         }
 
-        // The forecast of x by tree t.
-        void predict(Point x, std::size_t t, double *to) {
+        // The forecast of x by each of the trees, to where `place_of(tree)` is.
+        template <class PlaceOf>
+        void predict(std::span<const Tree<Labels>> trees, Point x, std::size_t worker,
+                     const PlaceOf &place_of) {
             Predictor<Labels> predictor(
-                forest_.trees_[t].labels(),
-                std::span(mixtures_).subspan(t * mixture_size_, mixture_size_));
+                trees.front().labels(),
+                std::span(mixtures_).subspan(worker * mixture_size_, mixture_size_));
             predictor.predict(
-                {&forest_.trees_[t], 1}, [&](std::size_t) { return x; }, 0, 1,
-                [&](std::size_t, std::size_t, const auto &forecast) {
-                    std::ranges::copy(forecast.first(entries_), to);
+                trees, [&](std::size_t) { return x; }, 0, 1,
+                [&](std::size_t t, std::size_t, const auto &forecast) {
+                    std::ranges::copy(forecast.first(entries_), place_of(t));
                 });
         }
 
@@ -234,7 +246,7 @@ template <LabelModel Labels> class Forest {
         const auto lock = writing();
         prepare(1, {&weight, 1});
         if (have_gaps(x)) expect_gaps();
-        learn_one({rows[0], y, weight});
+        learn_and_count({rows[0], y, weight});
     }
 
     void predict(const Matrix &X, double *out, std::size_t entries, std::size_t n_threads) const {
@@ -291,32 +303,37 @@ template <LabelModel Labels> class Forest {
     // One row finds none of its nodes in the cache: it goes down the trees side by side. (In a
     // batch this would cost more than it gains, because each tree's nodes stay in the cache.)
     // Flattened for the same reason as Tree::learn.
-    [[gnu::flatten]] void learn_one(const Row<Label> &row) {
+    [[gnu::flatten]] static void learn_one(std::span<Tree<Labels>> trees, const Row<Label> &row) {
         struct Learner {
             Tree<Labels> *tree;
             NodeId v;
         };
         if (row.weight == 0) return;
-        const bool only_numbers = layout().n_codes() == 0;
+        const Layout &layout = trees.front().arena().layout();
+        const bool only_numbers = layout.n_codes() == 0;
         std::array<Learner, kTogether> places;
-        for (std::size_t first = 0; first < trees_.size(); first += kTogether) {
-            const std::size_t count = std::min(kTogether, trees_.size() - first);
+        for (std::size_t first = 0; first < trees.size(); first += kTogether) {
+            const std::size_t count = std::min(kTogether, trees.size() - first);
             const std::span<Learner> learners(places.data(), count);
             for (std::size_t k = 0; k < count; ++k)
-                learners[k] = {&trees_[first + k], trees_[first + k].start()};
+                learners[k] = {&trees[first + k], trees[first + k].start()};
             in_turn(learners, [&](Learner &l) {
                 return only_numbers
                            ? l.tree->template go_down<Splits::kNumbers>(l.v, row.x.values, row.y)
                            : l.tree->go_down(l.v, row.x.values, row.y);
             });
         }
-        if (layout().has_box()) prepare_turns(row.x);
-        for (Tree<Labels> &tree : trees_) {
+        if (layout.has_box()) prepare_turns(trees, row.x);
+        for (Tree<Labels> &tree : trees) {
             tree.turn(row.x, row.y, row.weight);
             while (tree.go_up(row.y, row.weight)) {
             }
         }
-        ++n_samples_;
+    }
+
+    void learn_and_count(const Row<Label> &row) {
+        learn_one(trees_, row);
+        count_sample(row.weight);
     }
 
     void expect_gaps() {
@@ -324,12 +341,12 @@ template <LabelModel Labels> class Forest {
     }
 
     // In all trees or in none.
-    void prepare_turns(Point x) {
+    static void prepare_turns(std::span<Tree<Labels>> trees, Point x) {
         std::size_t t = 0;
         try {
-            for (; t < trees_.size(); ++t) trees_[t].prepare_turn(x);
+            for (; t < trees.size(); ++t) trees[t].prepare_turn(x);
         } catch (...) {
-            for (++t; t-- > 0;) trees_[t].take_back();
+            for (++t; t-- > 0;) trees[t].take_back();
             throw;
         }
     }
@@ -408,6 +425,7 @@ template <LabelModel Labels> class Forest {
         for (Tree<Labels> &tree : trees_) tree.make_room(n_rows);
     }
 
+    void count_sample(double weight) { n_samples_ += weight == 0 ? 0 : 1; }
     void count_samples(std::size_t n_rows, std::span<const double> weights) {
         n_samples_ += n_rows;
         n_samples_ -= static_cast<std::size_t>(std::ranges::count(weights, 0.0));
