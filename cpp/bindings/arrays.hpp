@@ -1,15 +1,16 @@
 // Values between Python and the core: arrays as they lie in memory, tables, and checked options.
 #pragma once
 
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <numpy/arrayobject.h>
 
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,48 +29,35 @@ using Seeds = std::optional<Input<std::uint64_t, 2>>; // trees x 4 words
 using Flat = std::optional<nb::dict>;                 // the trees of a grown forest, as arrays
 using Bounds = std::optional<Input<float, 2>>;
 
-// A one-dimensional array of float or double, through the buffer protocol: for single rows, of
-// which nanobind's way of taking an array would be the greater part of the cost.
-class RowBuffer {
-  public:
-    explicit RowBuffer(nb::handle array, int flags = PyBUF_SIMPLE) {
-        if (PyObject_GetBuffer(array.ptr(), &view_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | flags) != 0)
-            refuse();
-        const std::string_view format = view_.format == nullptr ? "" : view_.format;
-        is_double_ = format == "d";
-        if (view_.ndim == 1 && (is_double_ || format == "f")) return;
-        PyBuffer_Release(&view_);
-        refuse();
-    }
-    RowBuffer(const RowBuffer &) = delete;
-    RowBuffer &operator=(const RowBuffer &) = delete;
-    ~RowBuffer() { PyBuffer_Release(&view_); }
+// Single rows go through numpy's own interface: of these, nanobind's way of taking and making an
+// array, or the buffer protocol, would be a good part of the cost.
+inline void import_numpy() {
+    if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
+}
 
-    std::size_t size() const { return static_cast<std::size_t>(view_.shape[0]); }
-    std::span<double> doubles() const {
-        require(is_double_, "out must be an array of doubles");
-        return {static_cast<double *>(view_.buf), size()};
+// The values of a one-dimensional array. What is too large for float32 becomes infinite and is
+// refused later.
+inline std::vector<float> floats_of(nb::handle array) {
+    auto *row = reinterpret_cast<PyArrayObject *>(array.ptr());
+    if (PyArray_Check(array.ptr()) && PyArray_NDIM(row) == 1 && PyArray_ISCARRAY_RO(row)) {
+        const auto copy = [row]<class T>(const T *from) {
+            return std::vector<float>(from, from + PyArray_DIM(row, 0));
+        };
+        const void *data = PyArray_DATA(row);
+        if (PyArray_TYPE(row) == NPY_FLOAT) return copy(static_cast<const float *>(data));
+        if (PyArray_TYPE(row) == NPY_DOUBLE) return copy(static_cast<const double *>(data));
     }
+    throw nb::type_error("a row must be a contiguous array of float32 or float64");
+}
 
-    // What is too large for float32 becomes infinite and is refused later.
-    std::vector<float> floats() const {
-        if (is_double_) return copy(static_cast<const double *>(view_.buf));
-        return copy(static_cast<const float *>(view_.buf));
-    }
-
-  private:
-    template <class T> std::vector<float> copy(const T *from) const {
-        return {from, from + size()};
-    }
-
-    [[noreturn]] static void refuse() {
-        PyErr_Clear();
-        throw nb::type_error("a row must be a contiguous array of float32 or float64");
-    }
-
-    Py_buffer view_{};
-    bool is_double_ = false;
-};
+// A new one-dimensional array, not initialised, and what is in it.
+inline std::pair<nb::object, std::span<double>> new_doubles(std::size_t size) {
+    auto length = static_cast<npy_intp>(size);
+    nb::object array = nb::steal(PyArray_SimpleNew(1, &length, NPY_DOUBLE));
+    if (!array.is_valid()) throw nb::python_error();
+    auto *data = PyArray_DATA(reinterpret_cast<PyArrayObject *>(array.ptr()));
+    return {array, {static_cast<double *>(data), size}};
+}
 
 // Hands a vector's memory to a numpy array, without a copy.
 template <class T> Output<T> to_numpy(std::vector<T> values, const Shape &shape) {

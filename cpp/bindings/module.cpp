@@ -13,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,7 +59,7 @@ template <class Labels> struct Bindings {
     }
 
     static std::vector<float> row(const Forest &forest, nb::handle x, bool is_learnt) {
-        std::vector<float> values = RowBuffer(x).floats();
+        std::vector<float> values = floats_of(x);
         check(forest, {values.data(), 1, values.size()}, "x",
               [=](std::size_t) { return is_learnt; });
         return values;
@@ -178,14 +177,16 @@ template <class Labels> struct Bindings {
                         {rows.n_rows, size});
     }
 
-    // Into an array of the caller's: numpy makes one in a third of the time that we need. Returns
-    // how many numbers a forecast has.
-    static std::size_t predict_row(const Forest &forest, nb::handle x, nb::handle out) {
+    // A forecast of as many numbers as the caller expects; None if it has more by now.
+    static nb::object predict_row(const Forest &forest, nb::handle x, std::size_t size) {
         const std::vector<float> values = row(forest, x, false);
-        const RowBuffer buffer(out, PyBUF_WRITABLE);
-        const std::span<double> forecast = buffer.doubles();
-        const nb::gil_scoped_release release;
-        return forest.predict_row({values.data(), 1, values.size()}, forecast);
+        auto [array, forecast] = new_doubles(size);
+        std::size_t true_size;
+        {
+            const nb::gil_scoped_release release;
+            true_size = forest.predict_row({values.data(), 1, values.size()}, forecast);
+        }
+        return true_size == size ? std::move(array) : nb::none();
     }
 
     static Output<double> predict_by_tree(const Forest &forest, const Features &X,
@@ -324,7 +325,7 @@ template <class Labels> struct Bindings {
             .def("predict_then_learn", &predict_then_learn, "X"_a.noconvert(), "y"_a.noconvert(),
                  "n_threads"_a, "weights"_a.noconvert() = nb::none())
             .def("predict", &predict, "X"_a.noconvert(), "n_threads"_a)
-            .def("predict_row", &predict_row, "x"_a, "out"_a)
+            .def("predict_row", &predict_row, "x"_a, "size"_a)
             .def("predict_by_tree", &predict_by_tree, "X"_a.noconvert(), "n_threads"_a)
             .def("weighted_depth", &weighted_depth, "X"_a.noconvert(), "n_threads"_a)
             .def("apply", &apply, "X"_a.noconvert(), "n_threads"_a)
@@ -361,6 +362,7 @@ template <class Count> void bind_classifier(nb::module_ &m, const char *name) {
 NB_MODULE(_core, m) {
     m.doc() = "The compiled core of amforest: use the estimators instead.";
     nb::set_leak_warnings(false);
+    import_numpy();
 
     nb::class_<Rng>(m, "Rng")
         .def(nb::init<const Rng::State &>(), "state"_a)

@@ -142,16 +142,15 @@ class ForestClassifier(ClassifierMixin, ClassForest):
         if self._categories is None:
             try:
                 known = classes, columns = self._sorted
-                out = np.empty(len(classes))
-                size = self._core.predict_row(x, out)  # type: ignore[arg-type]
-                if size == len(out) and self._sorted is known:
-                    return out if columns is None else out[columns]
+                forecast = self._core.predict_row(x, len(classes))  # type: ignore[arg-type]
+                if forecast is not None and self._sorted is known:
+                    return forecast if columns is None else forecast[columns]
             except (AttributeError, TypeError, ValueError):
                 pass  # nothing was learnt, or x is no good array: what follows knows better
         if not self._has_learnt() and self.classes is not None:
             rows: Any = [x]
-            forecast: Floats = self.predict_proba(rows)[0]
-            return forecast
+            prior: Floats = self.predict_proba(rows)[0]
+            return prior
         return self._forecast(self._predict_row, x)[0]
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> Any:

@@ -155,13 +155,12 @@ class GrownForest(FeatureForest):
         row: Any = x if self._categories is None else self._row(x)
         while True:
             core = self._grown()
-            out = np.empty(core.forecast_size)
             try:
-                size = core.predict_row(row, out)
+                forecast = core.predict_row(row, core.forecast_size)
             except TypeError:  # the core takes arrays only
                 if row is not x:
                     raise
                 row = self._row(x)
                 continue
-            if size == len(out) and core is self._core:  # no class became known meanwhile
-                return out
+            if forecast is not None and core is self._core:  # no class became known meanwhile
+                return forecast
