@@ -6,6 +6,8 @@ from benchmarks.data import Stream
 from benchmarks.peers import NewForest
 from benchmarks.timing import Medians, Table, seconds
 
+MANY_ROWS = 50_000  # in all repetitions, at the least: a small data set is over in milliseconds
+
 
 def measure(
     streams: Iterable[Stream], libraries: dict[str, NewForest], repetitions: int
@@ -13,7 +15,7 @@ def measure(
     learning, predicting = Medians(), Medians()
     for stream in streams:
         n_rows = len(stream.y)
-        for seed in range(repetitions):
+        for seed in range(max(repetitions, MANY_ROWS // n_rows)):
             for name, new_forest in libraries.items():
                 forest = new_forest(stream.n_classes, seed)
                 learnt = seconds(forest.learn, stream.X, stream.y)

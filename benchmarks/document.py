@@ -7,7 +7,7 @@ from amforest.datasets import SHAPES
 from benchmarks import categories, limit, overhead, plots, threads
 from benchmarks.figures import OURS, number, ratios
 from benchmarks.growth import FRESH_ROWS
-from benchmarks.one_row import SEEDED, TEST_ROWS
+from benchmarks.one_row import ROWS, SEEDED
 from benchmarks.result import Result
 from benchmarks.timing import Table
 
@@ -119,7 +119,7 @@ On forests that have learnt {result.plan.grown_rows:,} rows (fewer where the dat
 `learn_one` and `predict_proba_one` against onelearn's `partial_fit` and `predict_proba` on one row,
 and against river's `learn_one` and `predict_proba_one` on dictionaries made beforehand. With a seed
 onelearn sets up its random generator anew in every call. Test-then-train is
-`partial_fit_predict_proba` on batches of {TEST_ROWS} rows against the peers' loops of predicting
+`partial_fit_predict_proba` on batches of {ROWS} rows against the peers' loops of predicting
 and learning one row after the other.
 
 ### Learning

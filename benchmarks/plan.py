@@ -13,7 +13,7 @@ class Plan:
     memory_repetitions: int
     one_row_data: tuple[str, ...] | None  # None: all
     grown_rows: int  # learnt before one-row calls are timed
-    blocks: int  # of one-row calls, timed in turn
+    turns: int  # of one-row calls
     checkpoints: tuple[int, ...]  # of the growing stream
     peer_stops_at: int  # samples of the growing stream
     stream_repetitions: int
@@ -28,7 +28,7 @@ FULL = Plan(
     memory_repetitions=3,
     one_row_data=None,
     grown_rows=3_000,
-    blocks=4,
+    turns=4,
     checkpoints=(1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
     peer_stops_at=100_000,
     stream_repetitions=3,
@@ -43,7 +43,7 @@ QUICK = Plan(
     memory_repetitions=1,
     one_row_data=("adult", "letter", "satimage"),
     grown_rows=1_000,
-    blocks=3,
+    turns=3,
     checkpoints=(1_000, 3_000, 10_000, 30_000, 100_000),
     peer_stops_at=10_000,
     stream_repetitions=2,
