@@ -3,7 +3,9 @@
 import multiprocessing
 import os
 import pickle
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -91,6 +93,49 @@ def test_new_features_do_not_disturb_those_who_forecast_in_river():
 
     answers = while_it_learns(learn, lambda: model.predict_proba_one({"f0": 0.5, "word0": "w3"}))
     assert all(sum(answer.values()) == pytest.approx(1) for answer in answers)
+
+
+QUESTIONS = {
+    "n_samples": lambda core: core.n_samples,
+    "n_nodes": lambda core: core.n_nodes,
+    "forecast_size": lambda core: core.forecast_size,
+    "predict": lambda core: core.predict(X[:1], 1),
+    "predict_row": lambda core: core.predict_row(X[0], 2),
+    "weighted_depth": lambda core: core.weighted_depth(X[:1], 1),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_who_waits_for_a_learner_keeps_no_other_thread_waiting(question):
+    core = AMFClassifier(1, split_pure=True, random_state=0).partial_fit(X, Y)._core
+    rows = np.random.default_rng(1).random((150_000, 4), dtype=np.float32)
+    labels = (rows[:, 0] > 0.5).astype(np.uint32)
+    done, ticks, most = threading.Event(), 0, 0
+
+    def tick():
+        nonlocal ticks
+        while not done.is_set():
+            ticks += 1
+            time.sleep(0)
+
+    def ask():
+        nonlocal most
+        while not done.is_set():
+            before = ticks
+            QUESTIONS[question](core)
+            most = max(most, ticks - before)
+            time.sleep(0)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # so that nobody but those who wait give way
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            pool.submit(tick), pool.submit(ask)
+            core.learn(rows, labels, 1)
+            done.set()
+    finally:
+        sys.setswitchinterval(interval)
+    assert most > 0
 
 
 def test_learners_wait_for_each_other():

@@ -23,11 +23,17 @@ using namespace nb::literals;
 namespace amforest {
 namespace {
 
+// Asks the forest without the GIL: whoever waits for a learner keeps no other thread waiting.
+template <class Question> auto ask(const Question &question) {
+    const nb::gil_scoped_release release;
+    return question();
+}
+
 // A batch goes to the forest in chunks of rows; between two of them Ctrl-C is heard, and other
 // threads get their turn.
 template <class Forest, class Work>
 void for_each_chunk(const Forest &forest, std::size_t n_rows, const Work &work) {
-    const std::size_t chunk = forest.rows_at_once();
+    const std::size_t chunk = ask([&] { return forest.rows_at_once(); });
     for (std::size_t first = 0; first < n_rows; first += chunk) {
         {
             const nb::gil_scoped_release release;
@@ -44,6 +50,7 @@ template <class Labels> struct Bindings {
     using Features = Input<float, 2>;
     using LabelArray = Input<Label, 1>;
     using Weights = Input<double, 1>;
+    using WithoutGil = nb::call_guard<nb::gil_scoped_release>;
 
     static Matrix matrix(const Forest &forest, const Features &X) {
         const Matrix rows{X.data(), X.shape(0), X.shape(1)};
@@ -143,7 +150,7 @@ template <class Labels> struct Bindings {
         const auto weight = checked_weights(X, weights);
         const Matrix rows = matrix(forest, X, weight);
         const auto all = labels(forest, rows, y);
-        const std::size_t size = forest.forecast_size();
+        const std::size_t size = forecast_size(forest);
         const Output<double> out =
             to_numpy(std::vector<double>(rows.n_rows * size), {rows.n_rows, size});
         std::optional<Batch> batch;
@@ -154,6 +161,10 @@ template <class Labels> struct Bindings {
                                       out.data() + first * size, n_threads);
         });
         return out;
+    }
+
+    static std::size_t forecast_size(const Forest &forest) {
+        return ask([&] { return forest.forecast_size(); });
     }
 
     // One of the forest's functions of rows, with `size` doubles per row.
@@ -169,7 +180,7 @@ template <class Labels> struct Bindings {
 
     static Output<double> predict(const Forest &forest, const Features &X, std::size_t n_threads) {
         const Matrix rows = matrix(forest, X);
-        const std::size_t size = forest.forecast_size();
+        const std::size_t size = forecast_size(forest);
         return to_numpy(by_row(forest, rows, size,
                                [&](const Matrix &chunk, double *out) {
                                    forest.predict(chunk, out, size, n_threads);
@@ -180,19 +191,16 @@ template <class Labels> struct Bindings {
     // A forecast of as many numbers as the caller expects; None if it has more by now.
     static nb::object predict_row(const Forest &forest, nb::handle x, std::size_t size) {
         const std::vector<float> values = row(forest, x, false);
-        auto [array, forecast] = new_doubles(size);
-        std::size_t true_size;
-        {
-            const nb::gil_scoped_release release;
-            true_size = forest.predict_row({values.data(), 1, values.size()}, forecast);
-        }
+        auto [array, out] = new_doubles(size);
+        const std::size_t true_size = ask(
+            [&, to = out] { return forest.predict_row({values.data(), 1, values.size()}, to); });
         return true_size == size ? std::move(array) : nb::none();
     }
 
     static Output<double> predict_by_tree(const Forest &forest, const Features &X,
                                           std::size_t n_threads) {
         const Matrix rows = matrix(forest, X);
-        const std::size_t size = forest.forecast_size();
+        const std::size_t size = forecast_size(forest);
         return to_numpy(by_row(forest, rows, forest.n_trees() * size,
                                [&](const Matrix &chunk, double *out) {
                                    forest.predict_by_tree(chunk, out, size, n_threads);
@@ -224,21 +232,14 @@ template <class Labels> struct Bindings {
 
     // Of each tree, the largest depth of a leaf.
     static Output<std::int64_t> depths(const Forest &forest) {
-        std::vector<std::int64_t> out;
-        {
-            const nb::gil_scoped_release release;
-            out = forest.depths();
-        }
-        return to_numpy(std::move(out), {forest.n_trees()});
+        return to_numpy(ask([&] { return forest.depths(); }), {forest.n_trees()});
     }
 
     static nb::dict tree_table(const Forest &forest, std::size_t i) {
-        TreeTable<Labels> table;
-        {
-            const nb::gil_scoped_release release;
+        auto table = ask([&] {
             const auto lock = forest.reading();
-            table = to_table(forest.tree(i));
-        }
+            return to_table(forest.tree(i));
+        });
         return to_dict(std::move(table), forest.layout());
     }
 
@@ -313,12 +314,12 @@ template <class Labels> struct Bindings {
             .def_prop_ro("categories", [](const Forest &f) { return f.layout().categories.room(); })
             .def_prop_ro("bounds", [](const Forest &f) { return bounds_of(f.layout()); })
             .def_prop_ro("n_trees", &Forest::n_trees)
-            .def_prop_ro("n_samples", &Forest::n_samples)
-            .def_prop_ro("total_weight", &Forest::total_weight)
-            .def_prop_ro("n_bytes", &Forest::bytes)
-            .def_prop_ro("n_nodes", &Forest::n_nodes)
+            .def_prop_ro("n_samples", &Forest::n_samples, WithoutGil())
+            .def_prop_ro("total_weight", &Forest::total_weight, WithoutGil())
+            .def_prop_ro("n_bytes", &Forest::bytes, WithoutGil())
+            .def_prop_ro("n_nodes", &Forest::n_nodes, WithoutGil())
             .def("depths", &depths)
-            .def_prop_ro("forecast_size", &Forest::forecast_size)
+            .def_prop_ro("forecast_size", &Forest::forecast_size, WithoutGil())
             .def("learn", &learn, "X"_a.noconvert(), "y"_a.noconvert(), "n_threads"_a,
                  "weights"_a.noconvert() = nb::none(), "classes"_a = nb::none())
             .def("learn_row", &learn_row, "x"_a, "y"_a.noconvert(), "weight"_a = 1.0)
