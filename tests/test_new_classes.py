@@ -128,6 +128,23 @@ def test_strings_and_bools_are_labels_too(stream):
     assert flags.predict_one(X[599]) in (False, True)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.uint64, np.float32, np.float64, object])
+def test_equal_labels_of_other_types_are_the_same_classes(stream, dtype):
+    X, y = stream
+    of_int, of_other = (AMFClassifier(3, random_state=0).fit(X[:300], y[:300]) for _ in range(2))
+    of_int.partial_fit(X[300:], y[300:])
+    of_other.partial_fit(X[300:], y[300:].astype(dtype))
+    assert tables(of_other) == tables(of_int)
+    assert of_other.classes_.tolist() == of_int.classes_.tolist()
+
+
+def test_a_label_that_rounding_would_make_a_known_one_is_new():
+    large = 2**53
+    model = AMFClassifier(1, random_state=0).fit([[0.0], [1.0]], [0.0, float(large)])
+    model.partial_fit(np.ones((1, 1)), np.array([large + 1]))
+    assert len(model.classes_) == 3
+
+
 def test_copies_go_on_alike(stream):
     X, y = stream
     model = learnt_in_batches(X[:300], y[:300], 50)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from amforest._base import Encoded, Forest
 from amforest._core import ClassifierForest, Options, WeightedClassifierForest
-from amforest._features import Floats
+from amforest._features import Floats, is_plain
 
 MOST_CLASSES = 65_535
 MOST_COUNTED = 2**31  # by whole numbers
@@ -41,6 +41,8 @@ class ClassForest(Forest):
             raise ValueError(
                 f"classes is {classes!r}; the classes so far are {self.classes_.tolist()}"
             )
+        if is_plain(y, 1) and (known := self._encode_known(y)) is not None:
+            return Encoded(known, {})
         encoded = np.zeros(len(y), dtype=np.uint32)  # rows of weight 0 may have unknown labels
         first_rows: dict[Any, int] = {}  # of new labels, in the order of the rows
         # Labels of any kind must be compared with each other, to see that they can be.
@@ -50,14 +52,13 @@ class ClassForest(Forest):
             labels, inverse = unique_labels(y[start : start + step])
             names, inverse = labels.tolist(), inverse[rows - start]
             indices = np.array([self._index(label) for label in names], dtype=np.int64)
-            if (indices < 0).any():
-                found, firsts = np.unique(inverse, return_index=True)
-                for row, k in sorted(zip(rows[firsts].tolist(), found.tolist(), strict=True)):
-                    if indices[k] < 0:
-                        first_rows.setdefault(names[k], row)
-                new = {label: len(self._index_of) + n for n, label in enumerate(first_rows)}
-                for k in np.flatnonzero(indices < 0).tolist():
-                    indices[k] = new.get(names[k], 0)
+            found, firsts = np.unique(inverse, return_index=True)
+            for row, k in sorted(zip(rows[firsts].tolist(), found.tolist(), strict=True)):
+                if indices[k] < 0:
+                    first_rows.setdefault(names[k], row)
+            new = {label: len(self._index_of) + n for n, label in enumerate(first_rows)}
+            for k in np.flatnonzero(indices < 0).tolist():
+                indices[k] = new.get(names[k], 0)
             encoded[rows] = indices[inverse]
         self._check_new(list(first_rows))
         return Encoded(encoded, {row: label for label, row in first_rows.items()})
@@ -78,17 +79,20 @@ class ClassForest(Forest):
     def _encode_plain(self, y: NDArray[Any]) -> NDArray[np.uint32] | None:
         if self._core.total_weight + len(y) >= MOST_COUNTED:
             return None
+        return self._encode_known(y)
+
+    def _encode_known(self, y: NDArray[Any]) -> NDArray[np.uint32] | None:
+        """Encode numbers, the quick way; None if not all of them are known."""
+        classes, columns = self._sorted
+        if y.dtype.kind != classes.dtype.kind:  # to compare them could take rounding
+            return None
         encoded = np.empty(len(y), dtype=np.uint32)
         for start in range(0, len(y), AT_ONCE):
-            labels, inverse = y[start : start + AT_ONCE], None
-            if len(labels) >= 1_000:
-                labels, inverse = np.unique(labels, return_inverse=True)
-            try:
-                indices = [self._index_of[label] for label in labels.tolist()]
-            except KeyError:
+            labels = y[start : start + AT_ONCE]
+            at = np.searchsorted(classes, labels)
+            if not np.array_equal(classes.take(at, mode="clip"), labels):
                 return None
-            part = np.array(indices, dtype=np.uint32)
-            encoded[start : start + AT_ONCE] = part if inverse is None else part[inverse]
+            encoded[start : start + AT_ONCE] = at if columns is None else columns[at]
         return encoded
 
     def _encode_one(self, y: Any) -> int | None:
