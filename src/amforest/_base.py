@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from amforest._categories import UNKNOWN
 from amforest._core import Options
-from amforest._features import CoreForest, Floats, as_rows, is_plain, naming
-from amforest._inputs import Features, Table, expects_categories
+from amforest._features import CoreForest, Floats, naming
+from amforest._inputs import Features, Table, as_rows, expects_categories, is_plain
 from amforest._looking import GrownForest
 
 Seeds = NDArray[np.uint64]

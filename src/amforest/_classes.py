@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from amforest._base import Encoded, Forest
 from amforest._core import ClassifierForest, Options, WeightedClassifierForest
-from amforest._features import Floats, is_plain
+from amforest._features import Floats
+from amforest._inputs import is_plain
 
 MOST_CLASSES = 65_535
 MOST_COUNTED = 2**31  # by whole numbers

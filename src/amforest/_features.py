@@ -25,6 +25,7 @@ from amforest._inputs import (
     as_objects,
     check_size,
     dense,
+    is_plain,
     separated,
 )
 from amforest._inputs import validated as _validated
@@ -253,17 +254,6 @@ def _cells(columns: dict[str, NDArray[Any]], box: Features) -> dict[str, NDArray
             cut, by = rows[is_cut], parents[is_cut]
             ends[side][cut, columns["feature"][by]] = columns["threshold"][by]
     return ends
-
-
-def is_plain(values: Any, ndim: int) -> TypeGuard[NDArray[Any]]:
-    """Tell whether it is an array of numbers, and no subclass."""
-    return type(values) is np.ndarray and values.ndim == ndim and values.dtype.kind in "fiu"
-
-
-def as_rows(X: NDArray[Any]) -> Features:
-    """Convert numbers to what the core takes."""
-    with np.errstate(over="ignore"):  # the core names what is too large
-        return np.ascontiguousarray(X, dtype=np.float32)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,11 @@ def validated(estimator: Any, X: Any, *y: Any, reset: bool) -> tuple[Any, ...]:
         _find_categorical(estimator, np.zeros(estimator.n_features_in_, dtype=bool), reset=reset)
         table = separated(estimator, values)
         numbers, columns = table.numbers, table.categories
+    elif is_plain(X, 2) and X.size > 0 and all(_are_indices(labels, len(X)) for labels in y):
+        # All that the other checks could find; they take longer than learning a hundred rows.
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        _find_categorical(estimator, np.zeros(X.shape[1], dtype=bool), reset=reset)
+        return Table(as_rows(X), []), *y
     else:
         checked = validate_data(estimator, _as_numbers(X), *y, reset=reset, **CONVERSION)
         _find_categorical(estimator, np.zeros(estimator.n_features_in_, dtype=bool), reset=reset)
@@ -117,6 +122,21 @@ def validated(estimator: Any, X: Any, *y: Any, reset: bool) -> tuple[Any, ...]:
         return Table(rows, columns), labels
     rows = check_array(numbers, estimator=estimator, input_name="X", **how)
     return (Table(rows, columns),)
+
+
+def is_plain(values: Any, ndim: int) -> TypeGuard[NDArray[Any]]:
+    """Tell whether it is an array of numbers, and no subclass."""
+    return type(values) is np.ndarray and values.ndim == ndim and values.dtype.kind in "fiu"
+
+
+def as_rows(X: NDArray[Any]) -> Features:
+    """Convert numbers to what the core takes."""
+    with np.errstate(over="ignore"):  # the core names what is too large
+        return np.ascontiguousarray(X, dtype=np.float32)
+
+
+def _are_indices(labels: Any, n_rows: int) -> bool:
+    return is_plain(labels, 1) and labels.dtype.kind in "iu" and len(labels) == n_rows
 
 
 def _find_categorical(estimator: Any, from_dtype: NDArray[np.bool_], *, reset: bool) -> None:
@@ -150,12 +170,19 @@ def dense(rows: Features | Sparse) -> Features:
 
 
 def check_size(rows: Features | Sparse) -> None:
-    """Refuse finite features whose range extensions could overflow in float32."""
+    """Refuse features that are infinite, or whose range extensions could overflow in float32."""
     values = rows.data if issparse(rows) else rows
     # fmax and fmin pass NaN by.
     largest = max(np.fmax.reduce(values, None, initial=0), -np.fmin.reduce(values, None, initial=0))
-    if largest > 2.0**100:
+    if largest <= 2.0**100:
+        return
+    if issparse(rows):
         raise ValueError("X holds values beyond ±2**100 (about 1e30): scale it down")
+    i, j = np.argwhere(np.abs(values) > 2.0**100)[0].tolist()
+    raise ValueError(
+        f"X[{i}, {j}] is {values[i, j]}; features must be finite and lie within ±2**100 (about "
+        "1e30)"
+    )
 
 
 def _as_numbers(X: Any) -> Any:

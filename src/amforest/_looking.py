@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from amforest._features import CoreForest, FeatureForest, Floats, as_rows
-from amforest._inputs import Features
+from amforest._features import CoreForest, FeatureForest, Floats
+from amforest._inputs import Features, as_rows
 
 MOST_THREADS = 256
 
