@@ -11,6 +11,7 @@
 #include <ctime>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,9 +74,10 @@ int main(int argc, char **argv) {
 
     const auto prior = std::make_shared<ClassPrior>(k, k > 2 ? 0.01 : 0.5);
     std::vector<Tree<Counts>> trees;
-    for (std::uint64_t t = 1; t <= kTrees; ++t)
+    std::mt19937_64 seeds; // from states of small numbers, the first splits would all come at once
+    for (std::size_t t = 0; t < kTrees; ++t)
         trees.emplace_back(Layout{Categories(), d}, Options{}, Counts(prior, k),
-                           Rng::State{t, t * t, 3, 4}, kTrees);
+                           Rng::State{seeds(), seeds(), seeds(), seeds()}, kTrees);
     Forest<Counts> forest(std::move(trees));
     const auto learn = [&](std::size_t first, std::size_t last) {
         while (first < last) {
