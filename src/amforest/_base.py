@@ -192,12 +192,12 @@ class Forest(GrownForest):
         if not new:
             self._core.learn(rows, labels, self._n_threads(), weights)
             return
-        before = self.__dict__.copy()
+        before, n_known = self.__dict__.copy(), self._core.forecast_size
         try:
             classes = self._know(new)
             self._core.learn(rows, labels, self._n_threads(), weights, classes)
         except BaseException:
-            if self._core.forecast_size == before["_core"].forecast_size:
+            if self._core.forecast_size == n_known:
                 self._restore(before)
             raise
 
