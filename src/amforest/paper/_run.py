@@ -83,12 +83,14 @@ class Run:
         missing = [i for i, path in enumerate(paths) if not path.exists()]
         done = len(cells) - len(missing)
         self.report(label, done, len(cells))
-        for i, found in self._computed(work, cells, missing):
-            # In a thread, which Ctrl-C does not interrupt: half a zip file gives errors of its own.
-            with ThreadPoolExecutor(1) as writer:
+        # In a thread, which Ctrl-C does not interrupt: half a zip file gives errors of its own. It is
+        # started before: for one that is just starting, nobody would wait.
+        with ThreadPoolExecutor(1) as writer:
+            writer.submit(int).result()
+            for i, found in self._computed(work, cells, missing):
                 writer.submit(_write, paths[i], found).result()
-            done += 1
-            self.report(label, done, len(cells))
+                done += 1
+                self.report(label, done, len(cells))
         return [_read(path) for path in paths]
 
     def _computed(
