@@ -83,8 +83,8 @@ class Run:
         missing = [i for i, path in enumerate(paths) if not path.exists()]
         done = len(cells) - len(missing)
         self.report(label, done, len(cells))
-        # In a thread, which Ctrl-C does not interrupt: half a zip file gives errors of its own. It is
-        # started before: for one that is just starting, nobody would wait.
+        # In a thread, which Ctrl-C does not interrupt: half a zip file gives errors of its own. It
+        # is started before: for one that is just starting, nobody would wait.
         with ThreadPoolExecutor(1) as writer:
             writer.submit(int).result()
             for i, found in self._computed(work, cells, missing):
