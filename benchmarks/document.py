@@ -248,10 +248,9 @@ forest, measured in the same process. What is above the floor is arithmetic, and
 nodes that do not lie in sequence. Algorithm 5 as the paper writes it reads the range of every node
 on the path; the last column compares with the floor of that.
 
-The smallest forest lies in the core's own caches, where hardly anything is waited for. Its time per
-visit is what the arithmetic takes: a visit divides up to four times, the gains of a path depend on
-each other, and which way a sample turns can seldom be foreseen. That alone is more than four times
-the floor.
+The time per visit does not follow the size of the forest. It holds what a sample costs once in each
+tree, too: a split, its draws, new memory. A short path, as in car, spreads that over few visits.
+How much of the time is arithmetic and how much is waiting has not been measured apart.
 
 {_markdown(headings, rows)}
 """
