@@ -135,10 +135,13 @@ class Forest(GrownForest):
         """
         with self._lock:
             try:
-                if "_core" in self.__dict__ and sample_weight == 1:  # most rows
-                    label = self._encode_one(y)
-                    if label is not None and self._learn_row(x, label, 1.0):
-                        return self
+                if sample_weight == 1 and self._categories is None:  # most rows
+                    try:
+                        if (label := self._encode_one(y)) is not None:
+                            self._core.learn_row(x, label, 1.0)  # type: ignore[arg-type]
+                            return self
+                    except (AttributeError, TypeError):
+                        pass  # nothing was learnt, or x is no array: what follows knows better
                 self._learn_one(x, y, sample_weight)
             except Exception:
                 self._rejected += 1
@@ -158,15 +161,8 @@ class Forest(GrownForest):
 
     def _learn_row(self, x: Sequence[Any] | NDArray[Any], label: Any, weight: float) -> bool:
         """Learn a row, unless it has a new category."""
-        if self._categories is None:
-            try:
-                # The core takes arrays only, and looks at nothing else before it refuses.
-                self._core.learn_row(x, label, weight)  # type: ignore[arg-type]
-            except TypeError:
-                self._core.learn_row(self._row(x), label, weight)
-            return True
         row = self._row(x)
-        if UNKNOWN in row[: len(self._categories)]:
+        if self._categories is not None and UNKNOWN in row[: len(self._categories)]:
             return False
         self._core.learn_row(row, label, weight)
         return True
