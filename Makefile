@@ -70,9 +70,10 @@ coverage: .venv-coverage/installed
 	.venv-coverage/bin/coverage run -m pytest -p no:cacheprovider \
 		$(wildcard $(COVERING:%=tests/test_%.py))
 	.venv-coverage/bin/coverage combine
-	.venv-coverage/bin/coverage report --show-missing --include='$(LOAD_PATH)'
+	.venv-coverage/bin/coverage report --show-missing --fail-under=100 \
+		--include='$(LOAD_PATH)'
 	.venv-coverage/bin/gcovr --filter cpp/include --txt-metric branch --merge-lines \
-		--exclude-throw-branches --exclude-unreachable-branches \
+		--fail-under-branch 95 --exclude-throw-branches --exclude-unreachable-branches \
 		--gcov-ignore-errors=source_not_found build/coverage
 
 # The core's tests with AddressSanitizer and UndefinedBehaviorSanitizer watching.

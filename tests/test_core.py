@@ -1,5 +1,7 @@
 """The compiled core by itself: its generator, and what it refuses."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,40 @@ def test_the_core_converts_nothing_and_refuses_what_it_cannot_learn(classifier, 
     with pytest.raises((TypeError, ValueError)):
         classifier._core.learn(X, y, 1)
     assert classifier.n_samples_seen_ == 50
+
+
+def test_a_row_has_no_more_forecasts_than_there_are_classes(classifier):
+    with pytest.raises(ValueError, match="longer than a forecast"):
+        classifier._core.predict_row(np.zeros(3), 4)
+
+
+def test_whole_weights_add_up_to_what_32_bits_hold(classifier):
+    x = np.zeros(3)
+    with pytest.raises(ValueError, match="add up to too much"):
+        classifier._core.learn_row(x, 0, 2.0**31 - 50)
+    assert classifier._core.total_weight == 50
+    classifier._core.learn_row(x, 0, 2.0**31 - 51)
+    assert classifier._core.total_weight == 2.0**31 - 1
+
+
+def test_a_forest_learns_as_many_rows_as_it_can_number(classifier):
+    core = classifier._core_from(classifier._core.state() | {"n_samples": 2**31 - 2})
+    core.learn_row(np.zeros(3), 0)
+    with pytest.raises(ValueError, match="at most"):
+        core.learn_row(np.zeros(3), 0)
+    assert core.n_samples == 2**31 - 1
+
+
+def test_a_tree_beyond_the_caches_learns_a_batch_like_its_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((2**17 + 100, 2), dtype=np.float32), rng.integers(2, size=2**17 + 100)
+    batch = AMFClassifier(1, split_pure=True, random_state=0).fit(X[:-99], y[:-99])
+    rows = copy.deepcopy(batch)
+    batch.partial_fit(X[-99:], y[-99:])  # in the core, rows look ahead now
+    for x, label in zip(X[-99:], y[-99:].tolist(), strict=True):
+        rows.learn_one(x, label)
+    assert batch.stats()["nodes"] == 2 * len(X) - 1
+    assert batch.to_bytes() == rows.to_bytes()
 
 
 def restored(model, **changes):
