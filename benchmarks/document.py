@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 
 from amforest.datasets import SHAPES
 from benchmarks import categories, limit, overhead, plots, threads
@@ -117,9 +118,10 @@ def _one_row(result: Result) -> str:
 
 On forests that have learnt {result.plan.grown_rows:,} rows (fewer where the data set is small):
 `learn_one` and `predict_proba_one` against onelearn's `partial_fit` and `predict_proba` on one row,
-and against river's `learn_one` and `predict_proba_one` on dictionaries made beforehand. A turn
-begins with {ROWS} rows that are not timed: as in a process of its own, a contender finds its forest
-in the caches. With a seed onelearn sets up its random generator anew in every call.
+and against river's `learn_one` and `predict_proba_one` on dictionaries made beforehand. A contender
+takes {result.plan.turns} turns with each of {result.plan.one_row_seeds} forests. A turn begins with
+{ROWS} rows that are not timed: as in a process of its own, a contender finds its forest in the
+caches. With a seed onelearn sets up its random generator anew in every call.
 Test-then-train is `partial_fit_predict_proba` on batches of {ROWS} rows against the peers' loops of
 predicting and learning one row after the other.
 
@@ -239,21 +241,37 @@ def _limit(result: Result) -> str:
         *("data set", "visits", "kB loaded", "forest, MB", "GB/s", "floor, ns a visit"),
         *("time, ns a visit", "time over floor", "over the floor of every range"),
     )
+    walk = geometric_mean(ratios(table, limit.FLOOR, ours=limit.WALK, at_least=False).values())
     return f"""## How far from the machine's limit
 
 Learning a sample visits nodes. A visit loads the node's header and its counts, and the last few
 visits the feature ranges too. A build with counters counts them, over the last tenth of the stream;
 the floor is the time in which one core reads as many bytes in sequence from a block as large as the
-forest, measured in the same process. What is above the floor is arithmetic, and the waiting for
-nodes that do not lie in sequence. Algorithm 5 as the paper writes it reads the range of every node
-on the path; the last column compares with the floor of that.
-
-The time per visit does not follow the size of the forest. It holds what a sample costs once in each
-tree, too: a split, its draws, new memory. A short path, as in car, spreads that over few visits.
-How much of the time is arithmetic and how much is waiting has not been measured apart.
+forest, measured in the same process. Algorithm 5 as the paper writes it reads the range of every
+node on the path; the last column compares with the floor of that.
 
 {_markdown(headings, rows)}
+
+What is above the floor? Trees of the same size learn short blocks of rows in one of three ways, in
+turn: as they come; just after all that they will read was read, so that they find it in the cache;
+and once more, just after they were learnt. What the second way saves is waiting for memory. What
+the third saves besides is what a new row brings: splits and their draws, wider ranges, new memory,
+and branches that the processor has not seen. What is left is the walk: down by the thresholds, and
+up again with four divisions at a node. It alone takes {number(walk)} times the floor, in the mean.
+
+{_markdown(_PARTS, [(case, *_parts(row)) for case, row in table.items()])}
 """
+
+
+_PARTS = ("data set", "waiting, %", "news, %", "walk, %", "walk over floor")
+
+
+def _parts(row: dict[str, float]) -> list[str]:
+    whole, in_cache, known = (
+        row[way] for way in (limit.AS_THEY_COME, limit.IN_CACHE, limit.ONCE_MORE)
+    )
+    shares = [f"{100 * part / whole:.0f}" for part in (whole - in_cache, in_cache - known, known)]
+    return [*shares, number(row[limit.WALK] / row[limit.FLOOR])]
 
 
 def _threads(result: Result) -> str:

@@ -1,10 +1,12 @@
 // Learns a stream, counts what it loads, and measures how fast this machine could have read it.
 //
 // limit FILE ROWS FEATURES CLASSES prints, per sample of the last tenth of the stream, the CPU
-// seconds, nodes visited and bytes loaded; the forest's bytes; and the read bandwidth of a block
-// of that size, in bytes per second. The file holds float32 features, then uint32 labels.
+// seconds, nodes visited and bytes loaded; the forest's bytes; the read bandwidth of a block of
+// that size, in bytes per second; and where the seconds go (see `Parts`). The file holds float32
+// features, then uint32 labels.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -60,43 +62,156 @@ double read_bandwidth(std::size_t bytes) {
     return best;
 }
 
+struct Stream {
+    std::size_t n_rows, n_features, n_classes;
+    std::vector<float> X;
+    std::vector<std::uint32_t> y;
+
+    std::size_t last_tenth() const { return n_rows - n_rows / 10; }
+};
+
+bool read(Stream &stream, const char *path) {
+    stream.X.resize(stream.n_rows * stream.n_features);
+    stream.y.resize(stream.n_rows);
+    std::ifstream file(path, std::ios::binary);
+    const auto read_all = [&file](auto &values) {
+        file.read(reinterpret_cast<char *>(values.data()),
+                  static_cast<std::streamsize>(4 * values.size()));
+    };
+    read_all(stream.X);
+    read_all(stream.y);
+    return static_cast<bool>(file);
+}
+
+std::vector<Tree<Counts>> new_trees(const Stream &stream, std::uint64_t seed) {
+    const std::size_t k = stream.n_classes;
+    const auto prior = std::make_shared<ClassPrior>(k, k > 2 ? 0.01 : 0.5);
+    std::vector<Tree<Counts>> trees;
+    std::mt19937_64 words(seed); // a state of small numbers would make all first splits at once
+    for (std::size_t t = 0; t < kTrees; ++t)
+        trees.emplace_back(Layout{Categories(), stream.n_features}, Options{}, Counts(prior, k),
+                           Rng::State{words(), words(), words(), words()}, kTrees);
+    return trees;
+}
+
+void learn(Forest<Counts> &forest, const Stream &stream, std::size_t first, std::size_t last) {
+    const std::size_t d = stream.n_features;
+    while (first < last) {
+        const std::size_t count = std::min(forest.rows_at_once(), last - first);
+        Forest<Counts>::Batch(forest, count, {})
+            .learn({&stream.X[first * d], count, d}, {&stream.y[first], count}, {}, 1);
+        first += count;
+    }
+}
+
+// Reads all that learning (x, y) will read.
+void fetch(const Tree<Counts> &tree, Point x, std::uint32_t y, std::vector<NodeId> &path) {
+    double sum = 0;
+    path.clear();
+    for (NodeId v = tree.arena().root(); true;) {
+        path.push_back(v);
+        sum += tree.labels().count(v, y) + tree.labels().n_samples(v);
+        if (is_leaf(v)) break;
+        const InnerNode &node = tree.arena().inner(v);
+        sum += node.share;
+        v = node.child[tree.side_of(node, x.values)];
+    }
+    for (float extension = 1; extension > 0 && !path.empty(); path.pop_back()) {
+        extension = tree.arena().extension(path.back(), x);
+        sum += static_cast<double>(extension);
+    }
+    volatile double sink = sum; // so that the reading is not left out
+    static_cast<void>(sink);
+}
+
+// Learning the last tenth.
+struct Cost {
+    double seconds = 0;
+    std::uint64_t visits = 0, loaded = 0;
+    std::size_t bytes = 0; // of the last forest
+
+    void measure(const Stream &stream, std::uint64_t seed) {
+        Forest<Counts> forest(new_trees(stream, seed));
+        learn(forest, stream, 0, stream.last_tenth());
+        const Counters before = counters;
+        const double start = cpu_seconds();
+        learn(forest, stream, stream.last_tenth(), stream.n_rows);
+        seconds += cpu_seconds() - start;
+        visits += counters.visits - before.visits;
+        loaded += counters.bytes - before.bytes;
+        bytes = forest.bytes();
+    }
+};
+
+// Where the time goes. Blocks of a few rows are learnt by a tree in one of three ways, in turn: as
+// they come; just after all that they read was read, so that they find it in the cache; and once
+// more, just after they were learnt, so that moreover nothing is new.
+struct Parts {
+    enum Way { kAsTheyCome, kInCache, kOnceMore, kWays };
+
+    void measure(const Stream &stream, std::uint64_t seed) {
+        constexpr std::size_t kBlock = 4; // whose nodes fit into the smallest cache
+        const Layout layout{Categories(), stream.n_features};
+        const PreparedRows rows(layout, {stream.X.data(), stream.n_rows, stream.n_features});
+        std::vector<Tree<Counts>> trees = new_trees(stream, seed);
+        const auto learn = [&](Tree<Counts> &tree, std::size_t first, std::size_t count) {
+            tree.learn(
+                [&](std::size_t i) { return Row{rows[first + i], stream.y[first + i], 1.0}; },
+                count);
+        };
+        for (Tree<Counts> &tree : trees) {
+            tree.make_room(stream.n_rows + stream.n_rows / 10);
+            learn(tree, 0, stream.last_tenth());
+        }
+        std::size_t turn = 0;
+        for (Tree<Counts> &tree : trees)
+            for (std::size_t first = stream.last_tenth(); first + kBlock <= stream.n_rows;
+                 first += kBlock) {
+                const std::size_t way = turn++ % kWays;
+                if (way == kInCache)
+                    for (std::size_t i = first; i < first + kBlock; ++i)
+                        fetch(tree, rows[i], stream.y[i], path_);
+                if (way == kOnceMore) learn(tree, first, kBlock);
+                const auto start = std::chrono::steady_clock::now();
+                learn(tree, first, kBlock);
+                seconds_[way] +=
+                    std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+                samples_[way] += kBlock;
+            }
+    }
+
+    // Per sample, by all trees.
+    double seconds(Way way) const {
+        return kTrees * seconds_[way] / static_cast<double>(samples_[way]);
+    }
+
+  private:
+    std::array<double, kWays> seconds_{};
+    std::array<std::size_t, kWays> samples_{};
+    std::vector<NodeId> path_;
+};
+
 } // namespace
 
 int main(int argc, char **argv) {
     if (argc != 5) return EXIT_FAILURE;
-    const std::size_t n = std::stoul(argv[2]), d = std::stoul(argv[3]), k = std::stoul(argv[4]);
-    std::vector<float> X(n * d);
-    std::vector<std::uint32_t> y(n);
-    std::ifstream file(argv[1], std::ios::binary);
-    file.read(reinterpret_cast<char *>(X.data()), static_cast<std::streamsize>(4 * X.size()));
-    file.read(reinterpret_cast<char *>(y.data()), static_cast<std::streamsize>(4 * y.size()));
-    if (!file) return EXIT_FAILURE;
-
-    const auto prior = std::make_shared<ClassPrior>(k, k > 2 ? 0.01 : 0.5);
-    std::vector<Tree<Counts>> trees;
-    std::mt19937_64 seeds; // from states of small numbers, the first splits would all come at once
-    for (std::size_t t = 0; t < kTrees; ++t)
-        trees.emplace_back(Layout{Categories(), d}, Options{}, Counts(prior, k),
-                           Rng::State{seeds(), seeds(), seeds(), seeds()}, kTrees);
-    Forest<Counts> forest(std::move(trees));
-    const auto learn = [&](std::size_t first, std::size_t last) {
-        while (first < last) {
-            const std::size_t count = std::min(forest.rows_at_once(), last - first);
-            Forest<Counts>::Batch(forest, count, {})
-                .learn({&X[first * d], count, d}, {&y[first], count}, {}, 1);
-            first += count;
-        }
-    };
-    const std::size_t last_tenth = n - n / 10;
-    learn(0, last_tenth);
-    counters = {};
-    const double start = cpu_seconds();
-    learn(last_tenth, n);
-    const double seconds = cpu_seconds() - start;
-    const auto samples = static_cast<double>(n - last_tenth);
+    Stream stream{std::stoul(argv[2]), std::stoul(argv[3]), std::stoul(argv[4]), {}, {}};
+    if (!read(stream, argv[1])) return EXIT_FAILURE;
+    constexpr std::size_t kLeastRows = 10'000; // to be timed, of as many forests as it takes
+    const std::size_t tenth = stream.n_rows - stream.last_tenth();
+    const std::size_t n_forests = (kLeastRows + tenth - 1) / tenth;
+    Cost cost;
+    Parts parts;
+    for (std::uint64_t seed = 0; seed < n_forests; ++seed) {
+        cost.measure(stream, seed);
+        parts.measure(stream, seed);
+    }
+    const auto samples = static_cast<double>(n_forests * tenth);
     std::printf("{\"amforest\": %g, \"visits\": %g, \"bytes\": %g, \"working set\": %zu, "
-                "\"bandwidth\": %g}\n",
-                seconds / samples, static_cast<double>(counters.visits) / samples,
-                static_cast<double>(counters.bytes) / samples, forest.bytes(),
-                read_bandwidth(forest.bytes()));
+                "\"bandwidth\": %g, \"as they come\": %g, \"in the cache\": %g, "
+                "\"once more\": %g}\n",
+                cost.seconds / samples, static_cast<double>(cost.visits) / samples,
+                static_cast<double>(cost.loaded) / samples, cost.bytes, read_bandwidth(cost.bytes),
+                parts.seconds(Parts::kAsTheyCome), parts.seconds(Parts::kInCache),
+                parts.seconds(Parts::kOnceMore));
 }

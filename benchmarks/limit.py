@@ -1,7 +1,7 @@
 """The machine's limit: learning time over the time in which a core reads the nodes visited.
 
 `limit.cpp` learns a stream with counters compiled in, and measures the read bandwidth at the
-forest's size in the same process.
+forest's size in the same process, and how much of the time is waiting for memory.
 """
 
 import json
@@ -20,6 +20,8 @@ from benchmarks.timing import Table
 FLOOR = "the machine's floor"
 PAPER_FLOOR = "the floor of reading every range"
 VISITS, BYTES, WORKING_SET, BANDWIDTH = "visits", "bytes", "working set", "bandwidth"
+AS_THEY_COME, IN_CACHE, ONCE_MORE = "as they come", "in the cache", "once more"
+WALK = "walk"
 HEADER = 64  # bytes
 HERE = Path(__file__).parent
 # As in CMakeLists.txt, and the counters.
@@ -32,7 +34,7 @@ def is_possible() -> bool:
 
 
 def measure(streams: Iterable[Stream]) -> Table:
-    """Return seconds per sample, those of the floor, and what was counted, by stream."""
+    """Return seconds per sample, their parts, those of the floor, and what was counted."""
     with tempfile.TemporaryDirectory() as folder:
         program = _compile(Path(folder))
         return {stream.name: _learn(program, stream, Path(folder)) for stream in streams}
@@ -64,6 +66,7 @@ def _learn(program: Path, stream: Stream, folder: Path) -> dict[str, float]:
     # Algorithm 5 as it is written: the header and both corners of the range of each node visited.
     every_range = found[VISITS] * (HEADER + 8 * stream.X.shape[1])
     return found | {
+        WALK: found["amforest"] * found[ONCE_MORE] / found[AS_THEY_COME],
         FLOOR: found[BYTES] / found[BANDWIDTH],
         PAPER_FLOOR: every_range / found[BANDWIDTH],
     }

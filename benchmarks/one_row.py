@@ -6,10 +6,10 @@ and learnt but not timed. Otherwise the first rows would pay for fetching the fo
 place of the last contender's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from benchmarks.data import Stream
-from benchmarks.peers import Forest, NewForest
+from benchmarks.peers import Block, Forest, NewForest
 from benchmarks.plan import Plan
 from benchmarks.timing import Medians, Table, seconds
 
@@ -23,19 +23,11 @@ def measure(
 ) -> dict[str, Table]:
     predicting, learning, both = Medians(), Medians(), Medians()
     for stream in streams:
-        n_taken = plan.turns * TURN
-        n_grown = min(plan.grown_rows, len(stream.y) - n_taken)
-        forests = _contenders(libraries, stream.n_classes)
-        for forest in forests.values():
-            forest.learn(stream.X[:n_grown], stream.y[:n_grown])
-        for start in range(n_grown, n_grown + n_taken, TURN):
-            parts = [slice(start + k * ROWS, start + (k + 1) * ROWS) for k in range(3)]
-            for name, forest in forests.items():
-                first, rows, last = (forest.block(stream.X[part], stream.y[part]) for part in parts)
-                forest.test_then_train(first)
-                predicting.add(stream.name, name, seconds(forest.predict_rows, rows) / ROWS)
-                learning.add(stream.name, name, seconds(forest.learn_rows, rows) / ROWS)
-                both.add(stream.name, name, seconds(forest.test_then_train, last) / ROWS)
+        for name, forest, (first, rows, last) in _turns(stream, libraries, plan):
+            forest.test_then_train(first)
+            predicting.add(stream.name, name, seconds(forest.predict_rows, rows) / ROWS)
+            learning.add(stream.name, name, seconds(forest.learn_rows, rows) / ROWS)
+            both.add(stream.name, name, seconds(forest.test_then_train, last) / ROWS)
     return {
         "one-row learning": learning.table(),
         "one-row predicting": predicting.table(),
@@ -43,10 +35,26 @@ def measure(
     }
 
 
-def _contenders(libraries: dict[str, NewForest], n_classes: int) -> dict[str, Forest]:
+def _turns(
+    stream: Stream, libraries: dict[str, NewForest], plan: Plan
+) -> Iterator[tuple[str, Forest, list[Block]]]:
+    """Yield each contender's turns, with the blocks it takes, on forests of some seeds."""
+    n_taken = plan.turns * TURN
+    n_grown = min(plan.grown_rows, len(stream.y) - n_taken)
+    for seed in range(plan.one_row_seeds):
+        forests = _contenders(libraries, stream.n_classes, seed)
+        for forest in forests.values():
+            forest.learn(stream.X[:n_grown], stream.y[:n_grown])
+        for start in range(n_grown, n_grown + n_taken, TURN):
+            parts = [slice(start + k * ROWS, start + (k + 1) * ROWS) for k in range(3)]
+            for name, forest in forests.items():
+                yield name, forest, [forest.block(stream.X[part], stream.y[part]) for part in parts]
+
+
+def _contenders(libraries: dict[str, NewForest], n_classes: int, seed: int) -> dict[str, Forest]:
     """Return a forest of each library; onelearn's one-row calls cost more with a seed."""
-    seeds = dict.fromkeys(libraries, 0) | {"onelearn": None}
+    seeds = dict.fromkeys(libraries, seed) | {"onelearn": None}
     forests = {name: new(n_classes, seeds[name]) for name, new in libraries.items()}
     if "onelearn" in libraries:
-        forests[SEEDED] = libraries["onelearn"](n_classes, 0)
+        forests[SEEDED] = libraries["onelearn"](n_classes, seed)
     return forests

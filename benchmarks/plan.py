@@ -14,6 +14,7 @@ class Plan:
     one_row_data: tuple[str, ...] | None  # None: all
     grown_rows: int  # learnt before one-row calls are timed
     turns: int  # of one-row calls
+    one_row_seeds: int  # of forests for one-row calls
     checkpoints: tuple[int, ...]  # of the growing stream
     peer_stops_at: int  # samples of the growing stream
     stream_repetitions: int
@@ -29,6 +30,7 @@ FULL = Plan(
     one_row_data=None,
     grown_rows=3_000,
     turns=4,
+    one_row_seeds=2,
     checkpoints=(1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
     peer_stops_at=100_000,
     stream_repetitions=3,
@@ -44,6 +46,7 @@ QUICK = Plan(
     one_row_data=("adult", "letter", "satimage"),
     grown_rows=1_000,
     turns=3,
+    one_row_seeds=1,
     checkpoints=(1_000, 3_000, 10_000, 30_000, 100_000),
     peer_stops_at=10_000,
     stream_repetitions=2,
