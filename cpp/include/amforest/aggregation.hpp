@@ -9,19 +9,25 @@
 // Sums take odds beyond 2^128 either way for that bound, which changes nothing but rounding.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "amforest/node_arena.hpp"
 #include "amforest/scaled.hpp"
 
 namespace amforest {
 
-inline void set_odds(InnerNode &v, Scaled odds) {
+inline double share_of(double odds) {
     constexpr double kNegligible = 0x1.0p-64; // predicting passes such a node by
-    const double share = odds.clamped() / (odds.clamped() + 1);
+    const double share = odds / (odds + 1);
+    return share < kNegligible ? 0 : share;
+}
+
+inline void set_odds(InnerNode &v, Scaled odds) {
     v.odds = odds;
-    v.share = share < kNegligible ? 0 : share;
+    v.share = share_of(odds.clamped());
 }
 
 // Returns the gain of v, whose w-bar was `before` in units of a w-bar_v0 w-bar_v1.
@@ -34,19 +40,36 @@ inline Scaled weigh(InnerNode &v, Scaled likelihood, Scaled gain, double before)
     return (Scaled::of(odds) * likelihood + gain) / Scaled::of(before);
 }
 
-// The same, where w-bar was what it is. About half of the nodes have lost all their share, and odds
-// below 2^-63: beside a gain above 2^-9 a likelihood times these is lost in rounding, so that the
-// gain passes through as it is, and they have no share either unless the odds become larger.
+// The same for a node that has lost all its share, and has odds below 2^-63: beside a gain above
+// 2^-9 a likelihood times these is lost in rounding, so that the gain passes through as it is, and
+// the node has no share either unless the odds become larger.
+inline Scaled pass_through(InnerNode &v, double likelihood, Scaled gain) {
+    constexpr double kNever = 0x1.0p-65;
+    const Scaled odds = Scaled::of(v.odds.value * likelihood / gain.value, v.odds.scale);
+    if (odds.clamped() < kNever) [[likely]]
+        v.odds = odds;
+    else
+        set_odds(v, odds);
+    return gain;
+}
+
+// The same, where w-bar was what it is: most nodes have either no share or plain odds, which are
+// the quick cases. What is nearly always so is asked apart from the share, which half of the nodes
+// have and no processor can foresee.
 inline Scaled weigh(InnerNode &v, Scaled likelihood, Scaled gain) {
-    constexpr double kMuch = 0x1.0p-9, kNever = 0x1.0p-65;
-    if (v.share == 0 && likelihood.scale == 0 && likelihood.value <= 1 && gain.scale == 0 &&
-        gain.value >= kMuch) {
-        const Scaled odds = Scaled::of(v.odds.value * likelihood.value / gain.value, v.odds.scale);
-        if (odds.clamped() < kNever) [[likely]]
-            v.odds = odds;
-        else
-            set_odds(v, odds);
-        return gain;
+    constexpr double kMuch = 0x1.0p-9;
+    if (likelihood.is_unscaled() && gain.is_unscaled()) [[likely]] {
+        if (std::bit_cast<std::uint64_t>(v.share) == 0) {
+            if (likelihood.value <= 1 && gain.value >= kMuch) [[likely]]
+                return pass_through(v, likelihood.value, gain);
+        } else if (v.odds.is_unscaled()) [[likely]] {
+            const double odds = v.odds.value, next = odds * likelihood.value / gain.value;
+            if (Scaled::is_plain(next)) [[likely]] {
+                v.odds.value = next;
+                v.share = share_of(next);
+                return Scaled::of((odds * likelihood.value + gain.value) / (odds + 1));
+            }
+        }
     }
     return weigh(v, likelihood, gain, v.odds.clamped() + 1);
 }

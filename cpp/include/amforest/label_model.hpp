@@ -45,8 +45,8 @@ concept LabelModel = requires(M m, const M cm, NodeId v, typename M::Label y, do
     cm.prefetch(v);
     cm.prefetch(v, y); // and what learning y will change
     { cm.accepts(y) } -> std::same_as<bool>;
-    { cm.n_samples(v) } -> std::convertible_to<double>;                   // the sum of the weights
-    { cm.likelihood(v, y, weight, coefficient) } -> std::same_as<Scaled>; // exp(-step * loss)
+    { cm.n_samples(v) } -> std::convertible_to<double>;             // the sum of the weights
+    { m.learn(v, y, weight, coefficient) } -> std::same_as<Scaled>; // exp(-step * loss); updates
     // Of a node without labels, for all of the weight but the first label's.
     { cm.likelihood_after_first(y, weight, coefficient) } -> std::same_as<Scaled>;
     { cm.is_pure(v) } -> std::same_as<bool>;
@@ -145,10 +145,20 @@ template <class Count> class ClassCounts {
         return leaf(v).what == y ? leaf(v).n : 0;
     }
 
-    Scaled likelihood(NodeId v, Label y, double weight, double step) const {
+    // The likelihood comes first: it must not have seen this label.
+    Scaled learn(NodeId v, Label y, double weight, double step) {
         count_load(std::min<std::size_t>(2, row_bytes() / 64 + 1) * 64); // cache lines
-        return likelihood_of(static_cast<double>(count(v, y)), static_cast<double>(n_samples(v)),
-                             weight, step);
+        if (!is_leaf(v)) [[likely]] {
+            auto *row = inner_.template at<Count>(v);
+            const Scaled likelihood =
+                likelihood_of(as_double(row[1 + y]), as_double(row[0]), weight, step);
+            add_in(row, y, static_cast<Count>(weight));
+            return likelihood;
+        }
+        const Scaled likelihood =
+            likelihood_of(as_double(count(v, y)), as_double(n_samples(v)), weight, step);
+        update(v, y, weight);
+        return likelihood;
     }
 
     Scaled likelihood_after_first(Label, double weight, double step) const {
@@ -370,8 +380,9 @@ class RunningMean {
     double mean(NodeId v) const { return mean_of(v).mean; }
 
     // A run of equal labels draws the mean n / (n + i) of the way nearer each time.
-    Scaled likelihood(NodeId v, Label y, double weight, double step) const {
+    Scaled learn(NodeId v, Label y, double weight, double step) {
         const double n = n_samples(v), loss = (mean(v) - y) * (mean(v) - y);
+        update(v, y, weight);
         if (weight == 1) [[likely]]
             return Scaled::exp(-step * loss);
         const double times = n > 0 ? n * n * inverse_squares(n, weight) : std::min(weight, 1.0);

@@ -46,9 +46,8 @@ class Partition {
 
     // `side_of(node, x)` is the side of the node's split on which x lies.
     template <class SideOf> bool go_down(NodeId &v, const float *x, const SideOf &side_of) {
-        if (v == kNone) return false;
-        count_visit();
-        if (is_leaf(v)) return false;
+        if (v != kNone) count_visit();
+        if (is_leaf(v)) return false; // or there is no root yet
         count_load(sizeof(InnerNode));
         const InnerNode &node = arena_.inner(v);
         const std::size_t side = side_of(node, x);

@@ -19,10 +19,13 @@ struct Scaled {
     static constexpr auto kLargestBits = std::bit_cast<std::uint64_t>(kLargest);
     static constexpr auto kSmallestBits = std::bit_cast<std::uint64_t>(kSmallest);
 
-    // Positive doubles are ordered like their bits, so one comparison does.
+    // Whether kSmallest <= value < kLargest: the exponent tells.
     static bool is_plain(double value) {
-        return std::bit_cast<std::uint64_t>(value) - kSmallestBits < kLargestBits - kSmallestBits;
+        constexpr int kMantissa = 52;
+        return (std::bit_cast<std::uint64_t>(value) >> kMantissa) - (kSmallestBits >> kMantissa) <
+               (kLargestBits - kSmallestBits) >> kMantissa;
     }
+    bool is_unscaled() const { return std::bit_cast<std::uint64_t>(scale) == 0; }
 
     static Scaled of(double value, double scale = 0) {
         while (!is_plain(value)) [[unlikely]] {

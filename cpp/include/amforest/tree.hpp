@@ -143,14 +143,15 @@ template <LabelModel Labels> class alignas(128) Tree {
     }
     void take_back() { rng_ = Rng(before_); }
 
-    // w_v, w-bar_v; then the label is counted.
+    // w_v, w-bar_v; and the label is counted.
     bool go_up(Label y, double weight) {
         const NodeId v = way_up_.back().inner;
         way_up_.pop_back();
         if (v == kStem) return false;
         if (options_.use_aggregation)
-            gain_ = weigh(arena().inner(v), labels_.likelihood(v, y, weight, options_.step), gain_);
-        labels_.update(v, y, weight);
+            gain_ = weigh(arena().inner(v), labels_.learn(v, y, weight, options_.step), gain_);
+        else
+            labels_.update(v, y, weight);
         return true;
     }
 
@@ -309,10 +310,12 @@ template <LabelModel Labels> class alignas(128) Tree {
     }
 
     void learn_in_leaf(NodeId leaf, Label y, double weight) {
-        gain_ = options_.charge_first || labels_.n_samples(leaf) > 0
-                    ? labels_.likelihood(leaf, y, weight, options_.step)
-                    : labels_.likelihood_after_first(y, weight, options_.step);
-        labels_.update(leaf, y, weight);
+        if (options_.charge_first || labels_.n_samples(leaf) > 0) {
+            gain_ = labels_.learn(leaf, y, weight, options_.step);
+        } else {
+            gain_ = labels_.likelihood_after_first(y, weight, options_.step);
+            labels_.update(leaf, y, weight);
+        }
     }
 
     // `turn` in the unrestricted partition: all new inner nodes have what the leaf they split had.
@@ -347,10 +350,10 @@ template <LabelModel Labels> class alignas(128) Tree {
         if (options_.use_aggregation) {
             const double a = options_.split_prior.alpha;
             node.odds = is_leaf(moved) ? odds_above_leaf(a) : odds_above(arena().inner(moved), a);
-            gain_ = weigh(node, labels_.likelihood(v, y, weight, options_.step), gain_,
-                          before_split(a));
+            gain_ = weigh(node, labels_.learn(v, y, weight, options_.step), gain_, before_split(a));
+        } else {
+            labels_.update(v, y, weight);
         }
-        labels_.update(v, y, weight);
     }
 
     // Of the mixture's entries, one for each class.
