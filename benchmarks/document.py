@@ -257,7 +257,8 @@ turn: as they come; just after all that they will read was read, so that they fi
 and once more, just after they were learnt. What the second way saves is waiting for memory. What
 the third saves besides is what a new row brings: splits and their draws, wider ranges, new memory,
 and branches that the processor has not seen. What is left is the walk: down by the thresholds, and
-up again with four divisions at a node. It alone takes {number(walk)} times the floor, in the mean.
+up again with two or four divisions at a node. It alone takes {number(walk)} times the floor, in the
+mean.
 
 {_markdown(_PARTS, [(case, *_parts(row)) for case, row in table.items()])}
 """
