@@ -4,18 +4,17 @@ from collections.abc import Iterable
 
 from benchmarks.data import Stream
 from benchmarks.peers import NewForest
+from benchmarks.plan import Plan
 from benchmarks.timing import Medians, Table, seconds
-
-MANY_ROWS = 50_000  # in all repetitions, at the least: a small data set is over in milliseconds
 
 
 def measure(
-    streams: Iterable[Stream], libraries: dict[str, NewForest], repetitions: int
+    streams: Iterable[Stream], libraries: dict[str, NewForest], plan: Plan
 ) -> dict[str, Table]:
     learning, predicting = Medians(), Medians()
     for stream in streams:
         n_rows = len(stream.y)
-        for seed in range(max(repetitions, MANY_ROWS // n_rows)):
+        for seed in range(max(plan.repetitions, plan.batch_rows // n_rows)):
             for name, new_forest in libraries.items():
                 forest = new_forest(stream.n_classes, seed)
                 learnt = seconds(forest.learn, stream.X, stream.y)

@@ -1,9 +1,9 @@
 // Learns a stream, counts what it loads, and measures how fast this machine could have read it.
 //
-// limit FILE ROWS FEATURES CLASSES prints, per sample of the last tenth of the stream, the CPU
-// seconds, nodes visited and bytes loaded; the forest's bytes; the read bandwidth of a block of
-// that size, in bytes per second; and where the seconds go (see `Parts`). The file holds float32
-// features, then uint32 labels.
+// limit FILE ROWS FEATURES CLASSES TIMED prints, per sample of the last tenth of the stream, the
+// CPU seconds, nodes visited and bytes loaded; the forest's bytes; the read bandwidth of a block of
+// that size, in bytes per second; and where the seconds go (see `Parts`). As many forests learn as
+// it takes to time so many rows. The file holds float32 features, then uint32 labels.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -194,12 +194,11 @@ struct Parts {
 } // namespace
 
 int main(int argc, char **argv) {
-    if (argc != 5) return EXIT_FAILURE;
+    if (argc != 6) return EXIT_FAILURE;
     Stream stream{std::stoul(argv[2]), std::stoul(argv[3]), std::stoul(argv[4]), {}, {}};
     if (!read(stream, argv[1])) return EXIT_FAILURE;
-    constexpr std::size_t kLeastRows = 10'000; // to be timed, of as many forests as it takes
-    const std::size_t tenth = stream.n_rows - stream.last_tenth();
-    const std::size_t n_forests = (kLeastRows + tenth - 1) / tenth;
+    const std::size_t n_timed = std::stoul(argv[5]), tenth = stream.n_rows - stream.last_tenth();
+    const std::size_t n_forests = (n_timed + tenth - 1) / tenth;
     Cost cost;
     Parts parts;
     for (std::uint64_t seed = 0; seed < n_forests; ++seed) {

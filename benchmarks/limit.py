@@ -33,11 +33,11 @@ def is_possible() -> bool:
     return _compiler() is not None
 
 
-def measure(streams: Iterable[Stream]) -> Table:
+def measure(streams: Iterable[Stream], n_timed: int) -> Table:
     """Return seconds per sample, their parts, those of the floor, and what was counted."""
     with tempfile.TemporaryDirectory() as folder:
         program = _compile(Path(folder))
-        return {stream.name: _learn(program, stream, Path(folder)) for stream in streams}
+        return {stream.name: _learn(program, stream, n_timed, Path(folder)) for stream in streams}
 
 
 def _compiler() -> str | None:
@@ -52,15 +52,15 @@ def _compile(folder: Path) -> Path:
     return program
 
 
-def _learn(program: Path, stream: Stream, folder: Path) -> dict[str, float]:
+def _learn(program: Path, stream: Stream, n_timed: int, folder: Path) -> dict[str, float]:
     """Run the program on the stream, given as a file of features followed by labels."""
     path = folder / "stream"
     with path.open("wb") as file:
         stream.X.astype(np.float32).tofile(file)
         stream.y.astype(np.uint32).tofile(file)
-    shape = [*stream.X.shape, stream.n_classes]
+    numbers = [*stream.X.shape, stream.n_classes, n_timed]
     output = subprocess.run(
-        [program, path, *map(str, shape)], check=True, capture_output=True, text=True
+        [program, path, *map(str, numbers)], check=True, capture_output=True, text=True
     ).stdout
     found: dict[str, float] = json.loads(output)
     # Algorithm 5 as it is written: the header and both corners of the range of each node visited.

@@ -10,6 +10,7 @@ class Plan:
     name: str
     max_rows: int | None  # of a data set
     repetitions: int
+    batch_rows: int  # in all repetitions, at the least: small data sets are over in milliseconds
     memory_repetitions: int
     one_row_data: tuple[str, ...] | None  # None: all
     grown_rows: int  # learnt before one-row calls are timed
@@ -20,12 +21,14 @@ class Plan:
     stream_repetitions: int
     cold_starts: int
     limit_rows: int  # of the uniform stream beside the data sets
+    limit_timed: int  # rows, at the least, of as many forests as it takes
 
 
 FULL = Plan(
     name="full",
     max_rows=None,
     repetitions=5,
+    batch_rows=50_000,
     memory_repetitions=3,
     one_row_data=None,
     grown_rows=3_000,
@@ -36,12 +39,14 @@ FULL = Plan(
     stream_repetitions=3,
     cold_starts=3,
     limit_rows=300_000,
+    limit_timed=10_000,
 )
 
 QUICK = Plan(
     name="quick",
     max_rows=4_000,
     repetitions=3,
+    batch_rows=12_000,
     memory_repetitions=1,
     one_row_data=("adult", "letter", "satimage"),
     grown_rows=1_000,
@@ -52,4 +57,5 @@ QUICK = Plan(
     stream_repetitions=2,
     cold_starts=1,
     limit_rows=30_000,
+    limit_timed=1_000,
 )

@@ -49,7 +49,7 @@ class Run:
     def batch(self) -> Tables:
         """Batch learning and batch predicting."""
         streams = self._over("batch learning and predicting", self.streams)
-        return batch.measure(streams, self._with_batches(), self.plan.repetitions)
+        return batch.measure(streams, self._with_batches(), self.plan)
 
     def one_row(self) -> Tables:
         """One-row learning and predicting, and test-then-train."""
@@ -96,7 +96,8 @@ class Run:
         if not limit.is_possible():
             return {}
         streams = [*self.streams, uniform(self.plan.limit_rows, seed=0)]
-        return {"learning": limit.measure(self._over("the machine's limit", streams))}
+        titled = self._over("the machine's limit", streams)
+        return {"learning": limit.measure(titled, self.plan.limit_timed)}
 
     def threads(self) -> Tables:
         """Two threads against one."""
