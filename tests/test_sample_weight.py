@@ -172,6 +172,16 @@ def test_more_than_whole_numbers_can_count_is_counted():
     assert model.tree_table(0)["n_samples"][0] == 2**31 + 5
 
 
+@pytest.mark.parametrize("row", [[0.0], np.zeros(1)])
+def test_single_rows_are_counted_beyond_whole_numbers_too(row):
+    model = AMFClassifier(1, classes=[0, 1], random_state=0)
+    model.fit([[0.0], [1.0]], [0, 1], sample_weight=[2**31 - 10, 5])
+    for _ in range(10):
+        model.learn_one(row, 0)
+    assert model.tree_table(0)["n_samples"][0] == 2**31 + 5
+    assert model.stats()["rejected_rows"] == 0
+
+
 def test_before_the_first_row_that_is_learnt_no_class_is_known():
     X, y = np.zeros((4, 1)), [5, 0, 1, 1]
     forecasts = AMFClassifier(2).partial_fit_predict_proba(X, y, sample_weight=[0, 1, 1, 1])

@@ -140,8 +140,8 @@ class Forest(GrownForest):
                         if (label := self._encode_one(y)) is not None:
                             self._core.learn_row(x, label, 1.0)  # type: ignore[arg-type]
                             return self
-                    except (AttributeError, TypeError):
-                        pass  # nothing was learnt, or x is no array: what follows knows better
+                    except (AttributeError, TypeError, ValueError):
+                        pass  # nothing was learnt, or x is no good array: what follows knows better
                 self._learn_one(x, y, sample_weight)
             except Exception:
                 self._rejected += 1

@@ -171,7 +171,9 @@ class ClassForest(Forest):
         )
 
     def _can_count(self, weight: float) -> bool:
-        return weight == 1 or (isinstance(self._core, WeightedClassifierForest) and weight >= 0)
+        if isinstance(self._core, WeightedClassifierForest):
+            return weight >= 0
+        return weight == 1 and self._core.total_weight + 1 < MOST_COUNTED
 
     def _expect_weights(self, weights: int | Floats) -> None:
         """Count in real numbers from where whole ones, of 32 bits, do no longer do."""
