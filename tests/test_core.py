@@ -1,7 +1,5 @@
 """The compiled core by itself: its generator, and what it refuses."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -86,18 +84,6 @@ def test_a_forest_learns_as_many_rows_as_it_can_number(classifier):
     with pytest.raises(ValueError, match="at most"):
         core.learn_row(np.zeros(3), 0)
     assert core.n_samples == 2**31 - 1
-
-
-def test_a_tree_beyond_the_caches_learns_a_batch_like_its_rows():
-    rng = np.random.default_rng(0)
-    X, y = rng.random((2**17 + 100, 2), dtype=np.float32), rng.integers(2, size=2**17 + 100)
-    batch = AMFClassifier(1, split_pure=True, random_state=0).fit(X[:-99], y[:-99])
-    rows = copy.deepcopy(batch)
-    batch.partial_fit(X[-99:], y[-99:])  # in the core, rows look ahead now
-    for x, label in zip(X[-99:], y[-99:].tolist(), strict=True):
-        rows.learn_one(x, label)
-    assert batch.stats()["nodes"] == 2 * len(X) - 1
-    assert batch.to_bytes() == rows.to_bytes()
 
 
 def restored(model, **changes):
