@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from amforest import AMFClassifier, AMFRegressor, reference
-from amforest._base import tree_seeds
 from amforest._core import Rng
+from amforest._forest.base import tree_seeds
 
 SWITCHES = ("use_aggregation", "split_pure", "charge_first", "predict_extends")
 

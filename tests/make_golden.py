@@ -18,8 +18,8 @@ from numpy.random import RandomState
 
 import amforest
 from amforest import AMFClassifier, AMFRegressor, river
-from amforest._document import FORMAT
 from amforest.baselines import MondrianForestClassifier
+from amforest.model_io.document import FORMAT
 
 FOLDER = Path(__file__).with_name("golden")
 N_LEARNT, N_MORE, N_ASKED = 12, 20, 5  # rows before a model is saved, then more, and forecasts

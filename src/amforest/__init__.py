@@ -7,18 +7,18 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from amforest.checkpoint import Checkpoint
     from amforest.estimators import AMFClassifier, AMFRegressor
-    from amforest.persistence import load, save
+    from amforest.model_io.checkpoint import Checkpoint
+    from amforest.model_io.model_file import load, save
 
 __version__ = version("amforest")
 __all__ = ["AMFClassifier", "AMFRegressor", "Checkpoint", "load", "save"]
 _MODULES = {
     "AMFClassifier": "estimators",
     "AMFRegressor": "estimators",
-    "Checkpoint": "checkpoint",
-    "load": "persistence",
-    "save": "persistence",
+    "Checkpoint": "model_io",
+    "load": "model_io",
+    "save": "model_io",
 }
 
 

@@ -14,12 +14,12 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from amforest._base import Forest, check_weights
-from amforest._classes import as_classes, unique_labels
-from amforest._classifier import ForestClassifier
 from amforest._core import Options
-from amforest._features import Floats, naming
-from amforest._inputs import Features
+from amforest._forest.base import Forest, check_weights
+from amforest._forest.classes import as_classes, unique_labels
+from amforest._forest.classifier_base import ForestClassifier
+from amforest._forest.features import Floats, naming
+from amforest._forest.inputs import Features
 
 Way = Literal["fit", "partial_fit", "test_then_train"]
 Row = Sequence[Any] | NDArray[Any]

@@ -12,10 +12,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval
 
-from amforest._base import Encoded, Forest
-from amforest._classifier import ForestClassifier
 from amforest._core import Options, RegressorForest
-from amforest._features import Floats, naming
+from amforest._forest.base import Encoded, Forest
+from amforest._forest.classifier_base import ForestClassifier
+from amforest._forest.features import Floats, naming
 
 
 class AMFClassifier(ForestClassifier):

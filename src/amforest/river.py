@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from amforest import estimators
-from amforest._base import Forest, Turn
-from amforest._columns import Columns, Features, Wish
-from amforest._features import Floats
+from amforest._forest.base import Forest, Turn
+from amforest._forest.features import Floats
+from amforest._forest.named_columns import Columns, Features, Wish
 
 try:
     from river import base
@@ -166,10 +166,10 @@ class _River(base.Estimator):
         return self._model.stats()
 
     def to_bytes(self) -> bytes:
-        """Return the model as the bytes of a model file; see `amforest.persistence`."""
-        from amforest import persistence  # noqa: PLC0415
+        """Return the model as the bytes of a model file; see `amforest.model_io.model_file`."""
+        from amforest.model_io import model_file  # noqa: PLC0415
 
-        return persistence.to_bytes(self)
+        return model_file.to_bytes(self)
 
     def to_sklearn(self) -> Any:
         """Return the same forest as the scikit-learn estimator; the two share nothing.

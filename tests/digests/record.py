@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,7 @@ def learn_batches(model: Any, stream: Data) -> Any:
     """Learn in three batches, the second by test-then-train; classes may appear in each."""
     y = stream.numbers if isinstance(model, AMFRegressor) else stream.classes
     ends = [0, 7, 150, N_ROWS]
-    for k, (start, end) in enumerate(zip(ends, ends[1:], strict=False)):
+    for k, (start, end) in enumerate(pairwise(ends)):
         X = stream.X[start:end]
         weights = None if stream.weights is None else stream.weights[start:end]
         if k == 1 and isinstance(model, AMFRegressor):
@@ -160,9 +160,7 @@ def cases() -> Iterator[Case]:
             kind,
             learn_batches,
         )
-    for cls, kind in product(
-        (river.AMFClassifier, river.AMFRegressor), ("numbers", "categories")
-    ):
+    for cls, kind in product((river.AMFClassifier, river.AMFRegressor), ("numbers", "categories")):
         yield Case(f"river {cls.__name__} {kind}", lambda c=cls: c(3, seed=8), kind, learn_rows)
     yield Case("river weights", lambda: river.AMFClassifier(2, seed=9), "real weights", learn_rows)
 

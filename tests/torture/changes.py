@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest import AMFClassifier, AMFRegressor, _safetensors, river
+from amforest import AMFClassifier, AMFRegressor, river
+from amforest.model_io import safetensors_bytes
 
 SEED = int(os.environ.get("TORTURE_SEED", "0"))
 BLANK = b"0" * 64
@@ -74,7 +75,7 @@ def originals() -> tuple[Original, ...]:
 
 
 def original(name: str, data: bytes) -> Original:
-    arrays, metadata = _safetensors.unpack(data)
+    arrays, metadata = safetensors_bytes.unpack(data)
     return Original(name, data, metadata["amforest"], arrays)
 
 
@@ -123,7 +124,7 @@ def changed(file: Original, seed: int) -> bytes:
     digest = re.search(b'"sha256":"([0-9a-f]{64})"', file.data)
     assert digest is not None
     metadata = {"amforest": text, "sha256": digest[1].decode()}
-    return b"".join(_safetensors.pack(arrays, metadata))
+    return b"".join(safetensors_bytes.pack(arrays, metadata))
 
 
 def noisy(draw: random.Random, file: Original) -> bytes:
@@ -274,7 +275,7 @@ def another_shape(draw: random.Random, document: Any, arrays: Arrays) -> None:
     elif way == 2:
         arrays[name] = array[..., None] if array.ndim == 1 else array.reshape(-1)
     elif way == 3:
-        kinds = [dtype for dtype in _safetensors.DTYPES.values() if dtype.kind != "b"]
+        kinds = [dtype for dtype in safetensors_bytes.DTYPES.values() if dtype.kind != "b"]
         with np.errstate(all="ignore"):
             arrays[name] = array.astype(draw.choice(kinds))
     elif way == 4:

@@ -22,7 +22,7 @@ from result import Report, Result
 import amforest
 from amforest import AMFClassifier, AMFRegressor, river
 from amforest.baselines import MondrianForestClassifier
-from amforest.persistence import from_bytes
+from amforest.model_io.model_file import from_bytes
 
 TITLE = "save, load, continue"
 SEED = int(os.environ.get("TORTURE_SEED", "0"))

@@ -23,7 +23,7 @@ from invariants import check_trees
 from numpy.typing import NDArray
 from result import Report, Result
 
-from amforest.persistence import ModelFormatError, from_bytes
+from amforest.model_io.model_file import ModelFormatError, from_bytes
 
 TITLE = "damaged model files"
 N_WORKERS = 2

@@ -236,11 +236,11 @@ def looking(of: Models) -> Iterator[Call]:
 
 def saving(kind: str, model: Any) -> Iterator[Call]:
     """The ways into bytes and back."""
-    from amforest import persistence
+    from amforest.model_io import model_file
 
     data, pickled = model.to_bytes(), pickle.dumps(model)
     yield Call(f"to_bytes, {kind}", model, lambda m: m.to_bytes())
-    yield Call(f"from_bytes, {kind}", model, lambda m: persistence.from_bytes(data))
+    yield Call(f"from_bytes, {kind}", model, lambda m: model_file.from_bytes(data))
     yield Call(f"pickle.dumps, {kind}", model, pickle.dumps)
     yield Call(f"pickle.loads, {kind}", model, lambda m: pickle.loads(pickled))
 

@@ -20,7 +20,7 @@ from typing import Any
 from result import Report, Result
 
 from amforest import AMFClassifier, AMFRegressor, Checkpoint, river
-from amforest.persistence import from_bytes
+from amforest.model_io.model_file import from_bytes
 
 TITLE = "killed runs"
 SEED = int(os.environ.get("TORTURE_SEED", "0"))

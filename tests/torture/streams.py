@@ -20,7 +20,7 @@ from result import Report, Result
 
 from amforest import AMFClassifier, AMFRegressor
 from amforest.baselines import MondrianForestClassifier
-from amforest.persistence import from_bytes
+from amforest.model_io.model_file import from_bytes
 
 TITLE = "hostile streams"
 SECONDS = 1_800  # that one stream may take

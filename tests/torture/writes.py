@@ -27,8 +27,9 @@ from result import Report, Result
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 import test_files
-from amforest import AMFClassifier, Checkpoint, load, save
 from test_files import CALLS, every_fault, says
+
+from amforest import AMFClassifier, Checkpoint, load, save
 
 TITLE = "failing writes"
 ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC, "EDQUOT": errno.EDQUOT, "EROFS": errno.EROFS}

@@ -8,19 +8,19 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.tree import Tree
 
-from amforest import _files, persistence
 from amforest.cli.errors import CommandError
 from amforest.cli.features import feature_uses
+from amforest.model_io import atomic_write, model_file
 
 MOST_CLASSES, MOST_FEATURES = 20, 30
 
 
 def load_forest(path: str) -> tuple[Any, Any]:
     """Return a saved model, as the estimator of scikit-learn, and what belongs to it."""
-    data = _files.read_all(path)
-    model = persistence.from_bytes(data)
+    data = atomic_write.read_all(path)
+    model = model_file.from_bytes(data)
     to_sklearn = getattr(model, "to_sklearn", None)
-    return (model if to_sklearn is None else to_sklearn()), persistence.extra_of(data)
+    return (model if to_sklearn is None else to_sklearn()), model_file.extra_of(data)
 
 
 def description(model: Any, extra: Any) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from rich.table import Table
 from amforest.cli.errors import EXIT_INTERRUPTED, CommandError
 
 if TYPE_CHECKING:
-    from amforest.paper import Finding
-    from amforest.paper._run import Report
+    from experiments.paper import Finding
+    from experiments.paper._run import Report
 
 
 def reproduce(
@@ -34,7 +34,7 @@ def reproduce(
     """Write the report, and print how many claims hold; return the exit status."""
     if find_spec("matplotlib") is None:
         raise CommandError("amforest paper needs matplotlib: pip install 'amforest[cli,plot]'")
-    from amforest import paper  # noqa: PLC0415  # imports take seconds
+    from experiments import paper  # noqa: PLC0415  # imports take seconds
 
     terminated = signal.signal(signal.SIGTERM, _end)  # otherwise, the processes would stay
     try:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from amforest import AMFClassifier, AMFRegressor, Checkpoint, _files, persistence
-from amforest._signals import Signals
+from amforest import AMFClassifier, AMFRegressor, Checkpoint
 from amforest.cli.demo_stream import TARGET, demo_stream
 from amforest.cli.errors import EXIT_INTERRUPTED, CommandError
 from amforest.cli.output import RowFile
@@ -21,6 +20,8 @@ from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.session import FORECAST_COLUMNS, REJECT_COLUMNS, ROWS_AT_ONCE, Session
 from amforest.cli.view import view_for
 from amforest.evaluation import Evaluator, Progress
+from amforest.model_io import atomic_write, model_file
+from amforest.model_io.interrupts import Signals
 from amforest.reading import Batch, Stream, open_stream, parse_types, split_target
 
 ROWS_FOR_STEP = 100  # that are awaited to find the unit of labels that are numbers
@@ -103,7 +104,7 @@ def run(settings: Settings, console: Console) -> Outcome:
             checkpoint.extra = session.to_json()
         view.show(session.status(stream.bytes_read, stream.bytes_total, final=True))
     if settings.save is not None:
-        persistence.save(session.model, settings.save, extra=session.to_json())
+        model_file.save(session.model, settings.save, extra=session.to_json())
     progress = session.evaluator.result(seconds=session.account.seconds, interrupted=status != 0)
     return Outcome(settings, session, progress, status)
 
@@ -151,8 +152,8 @@ def _title(settings: Settings) -> str:
 
 def load_with_state(path: str) -> tuple[Any, dict[str, Any]]:
     """Return a model that `amforest run` has saved, and what belongs to it."""
-    data = _files.read_all(path)
-    model, state = persistence.from_bytes(data), persistence.extra_of(data)
+    data = atomic_write.read_all(path)
+    model, state = model_file.from_bytes(data), model_file.extra_of(data)
     if not isinstance(state, dict) or "scheme" not in state:
         Scheme.from_json(None)  # says what is wrong
     return model, state

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from amforest._scaling import RunningScale
 from amforest.cli.errors import CommandError, nearest
+from amforest.cli.scaling import RunningScale
 from amforest.reading import Batch, expand_dates
 
 CLASSIFICATION, REGRESSION = "classification", "regression"

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path
 
-from amforest._files import write_atomically
 from amforest.datasets._progress import Show, progress
+from amforest.model_io.atomic_write import write_atomically
 
 __all__ = ["are_here", "cache_folder", "fetch", "find"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest._inputs import as_frame
+from amforest._forest.inputs import as_frame
 from amforest.evaluation.arrays import Floats, as_list, checked_weights
 
 ROWS_AT_ONCE = 1_000

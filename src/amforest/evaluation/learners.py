@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from amforest._inputs import as_frame
+from amforest._forest.inputs import as_frame
 from amforest.evaluation.arrays import Floats, as_list
 from amforest.evaluation.blocks import ROWS_AT_ONCE, Block, part, some_rows
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from amforest._inputs import as_frame
+from amforest._forest.inputs import as_frame
 from amforest.evaluation.arrays import checked_weights
 from amforest.evaluation.blocks import Block, label_array
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from amforest._base import Forest
+from amforest._forest.base import Forest
 
 Floats = NDArray[np.float64]
 Table = NDArray[Any]

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
-from amforest._base import Forest
+from amforest._forest.base import Forest
 from amforest.plotting._common import (
     DARK,
     GLYPHS,

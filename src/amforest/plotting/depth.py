@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from amforest._base import Forest
+from amforest._forest.base import Forest
 from amforest.plotting._common import (
     Floats,
     axes_for,

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from numpy.typing import ArrayLike
 
-from amforest._base import Forest
-from amforest._features import _cells
+from amforest._forest.base import Forest
+from amforest._forest.features import _cells
 from amforest.plotting._common import (
     DARK,
     Table,

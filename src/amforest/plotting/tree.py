@@ -14,7 +14,7 @@ from matplotlib.colors import ListedColormap, Normalize
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from amforest._base import Forest
+from amforest._forest.base import Forest
 from amforest.plotting._common import (
     DARK,
     Floats,

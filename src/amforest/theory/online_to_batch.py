@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from amforest._base import check_weights
+from amforest._forest.base import check_weights
 from amforest.theory._common import Floats
 
 

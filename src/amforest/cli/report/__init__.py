@@ -13,9 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 
-from amforest import _files
 from amforest.cli.errors import CommandError
 from amforest.cli.run import Outcome
+from amforest.model_io import atomic_write
 
 PAGE, READABLE_BY_ALL = "index.html", 0o644
 
@@ -63,6 +63,6 @@ def write_report(outcome: Outcome, folder: Path) -> Path:
 
     frame = Template(files(__name__).joinpath("page.html").read_text(encoding="utf-8"))
     path = folder / PAGE
-    _files.write_atomically(path, [frame.substitute(content(outcome, folder)).encode()])
+    atomic_write.write_atomically(path, [frame.substitute(content(outcome, folder)).encode()])
     path.chmod(READABLE_BY_ALL)
     return path

@@ -1,0 +1,1 @@
+"""What is measured with the library, and is no part of it."""

@@ -1,0 +1,198 @@
+"""The model file: a forest as bytes that anybody may read, and that are checked before use.
+
+The format is safetensors: arrays, and a document in JSON. No pickle is read or written, and no code
+is run. Whatever bytes are given, reading them yields a valid forest or a `ModelFormatError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from typing import Any
+
+import amforest
+from amforest._forest.base import Forest
+from amforest.model_io import atomic_write, safetensors_bytes
+from amforest.model_io.document import (
+    FORMAT,
+    Arrays,
+    Document,
+    core_of,
+    core_taken_apart,
+    put_together,
+    taken_apart,
+)
+from amforest.model_io.json_values import as_kind, entry, has_keys
+
+__all__ = [
+    "ModelFormatError",
+    "NewerFormatError",
+    "extra_of",
+    "from_bytes",
+    "load",
+    "save",
+    "to_bytes",
+]
+
+_DOCUMENT, _DIGEST = "amforest", "sha256"
+_BLANK = "0" * 64  # in the place of the digest, while it is computed
+
+
+class ModelFormatError(ValueError):
+    """What was read is no model, or not one of this format."""
+
+
+class NewerFormatError(ModelFormatError):
+    """What was read may be a model of a version yet to come."""
+
+
+def save(model: Any, path: str | PathLike[str], *, extra: Any = None) -> str:
+    """Write a model to a file; whatever happens, the file is the old one or the new one.
+
+    Parameters
+    ----------
+    model : AMFClassifier, AMFRegressor, MondrianForestClassifier, or one of `amforest.river`'s
+        The model, fitted or not.
+    path : str or path-like
+        The file. Only its owner may read it.
+    extra : object, default=None
+        Whatever else belongs to the model, in values of JSON: `extra_of` gives it back.
+
+    Returns
+    -------
+    str
+        The SHA-256 digest of the file, for `load`.
+
+    Examples
+    --------
+    >>> import amforest
+    >>> model = amforest.AMFClassifier(random_state=0).fit([[0.0], [1.0]], ["no", "yes"])
+    >>> folder = getfixture("tmp_path")
+    >>> digest = amforest.save(model, folder / "model.amf")
+    >>> amforest.load(folder / "model.amf", sha256=digest).predict([[0.1]])
+    array(['no'], dtype='<U3')
+    """
+    return atomic_write.write_atomically(path, _sealed(model, extra))
+
+
+def load(path: str | PathLike[str], *, sha256: str | None = None) -> Any:
+    """Read a model, which goes on as if it had never been saved.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    sha256 : str, default=None
+        The digest that the file must have: what `save` returned, or ``sha256sum`` prints.
+
+    Returns
+    -------
+    The model.
+
+    Raises
+    ------
+    ModelFormatError
+        If the file holds no valid model, has another digest, or is of a newer format.
+    """
+    data = atomic_write.read_all(path)
+    if sha256 is not None:
+        found = hashlib.sha256(data).hexdigest()
+        if found != sha256.strip().lower():
+            raise ModelFormatError(f"{path} has the SHA-256 digest {found}, not {sha256}")
+    return from_bytes(data)
+
+
+def to_bytes(model: Any, *, extra: Any = None) -> bytes:
+    """Return a model as bytes: those that `save` writes. The same model gives the same bytes."""
+    return b"".join(_sealed(model, extra))
+
+
+def from_bytes(data: bytes) -> Any:
+    """Return the model that `to_bytes` made bytes of; `ModelFormatError` if it did not."""
+    document, arrays = _opened(data)
+    with _reading():
+        version = entry(document, "format", int)
+        if version > FORMAT:
+            library = entry(document, "library", str)
+            raise NewerFormatError(
+                f"the model is of format {version}, written by amforest {library}; this is "
+                f"amforest {amforest.__version__}, which reads formats up to {FORMAT}: install a "
+                "newer one"
+            )
+        if version != FORMAT:
+            raise ValueError(f"there is no format {version}")
+        return put_together(document, arrays)
+
+
+def extra_of(data: bytes) -> Any:
+    """Return what was given to `to_bytes` as `extra`."""
+    document, _ = _opened(data)
+    with _reading():
+        return document["extra"]
+
+
+def core_to_bytes(core: Any) -> bytes:
+    """Return a core alone, for pickling: what else there is pickles by itself."""
+    document, arrays = core_taken_apart(core)
+    return b"".join(_pieces({"format": FORMAT, "core": document}, arrays))
+
+
+def core_from_bytes(model: Forest, data: bytes) -> Any:
+    """Return the core for a model, from what `core_to_bytes` gave."""
+    document, arrays = _opened(data)
+    with _reading():
+        has_keys(document, ("format", "core"))
+        return core_of(model, document["core"], arrays)
+
+
+# Bytes
+
+
+def _pieces(document: Document, arrays: Arrays) -> list[bytes | memoryview]:
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    blank = safetensors_bytes.pack(arrays, {_DOCUMENT: text, _DIGEST: _BLANK})
+    digest = hashlib.sha256()
+    for piece in blank:
+        digest.update(piece)
+    sealed = {_DOCUMENT: text, _DIGEST: digest.hexdigest()}
+    return [safetensors_bytes.header(arrays, sealed), *blank[1:]]
+
+
+def _sealed(model: Any, extra: Any) -> list[bytes | memoryview]:
+    document, arrays = taken_apart(model)
+    return _pieces(document | {"extra": extra}, arrays)
+
+
+def _opened(data: bytes) -> tuple[Document, Arrays]:
+    with _reading():
+        arrays, metadata = safetensors_bytes.unpack(as_kind(data, bytes))
+        has_keys(metadata, (_DOCUMENT, _DIGEST))
+        blank = safetensors_bytes.header(arrays, metadata | {_DIGEST: _BLANK})
+        digest = hashlib.sha256(blank)
+        digest.update(memoryview(data)[len(blank) :])
+        if digest.hexdigest() != metadata[_DIGEST]:
+            raise ValueError("its digest is not that of its content: it was changed or damaged")
+        document = json.loads(
+            metadata[_DOCUMENT],
+            parse_constant=_no_constant,
+            object_pairs_hook=safetensors_bytes.unique_keys,
+        )
+        return as_kind(document, dict), arrays
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Whatever is wrong with a file is one kind of error."""
+    try:
+        yield
+    except ModelFormatError:
+        raise
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
+        raise ModelFormatError(f"this is no model of amforest: {error}") from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no value of JSON")

@@ -1,0 +1,70 @@
+"""Files of earlier versions are loaded for ever, and their models go on as they did then."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from amforest import load
+from amforest.model_io import model_file, safetensors_bytes
+from amforest.model_io.model_file import ModelFormatError, from_bytes
+from make_golden import FOLDER, FORMAT, GOLDEN, described
+
+ABOUT = json.loads((FOLDER / "golden.json").read_text("utf-8"))
+NAMES = list(ABOUT["files"])
+
+
+def test_all_files_are_there_and_small():
+    files = {path.stem: path for path in FOLDER.glob("*.amf")}
+    assert sorted(files) == sorted(NAMES) == sorted(GOLDEN)
+    assert all(path.stat().st_size < 10_000 for path in files.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_is_loaded_and_its_model_goes_on_as_it_did(name):
+    expected = ABOUT["files"][name]
+    model = load(FOLDER / f"{name}.amf", sha256=expected["sha256"])
+    assert described(name, model, (FOLDER / f"{name}.amf").read_bytes()) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_this_format_is_written_again_as_it_is(name):
+    assert ABOUT["format"] == FORMAT, "run make_golden.py into a folder of the new format's"
+    data = (FOLDER / f"{name}.amf").read_bytes()
+    assert parts(from_bytes(data).to_bytes()) == parts(data)
+
+
+def parts(data):
+    """All but the version of the library, and with it the digest."""
+    arrays, metadata = safetensors_bytes.unpack(data)
+    document = json.loads(metadata["amforest"])
+    del document["library"]
+    return document, {name: (array.shape, array.tobytes()) for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_stream_makes_the_same_model_today(name):
+    golden = GOLDEN[name]
+    model = golden.learnt()
+    expected = ABOUT["files"][name]
+    if golden.n_learnt:
+        assert golden.forecasts(model) == expected["forecasts"]
+    assert golden.forecasts(golden.go_on(model)) == expected["next_forecasts"]
+
+
+def newer(data: bytes, document: dict) -> bytes:
+    """A file of a format yet to come, whose other parts may be anything."""
+    arrays, _ = safetensors_bytes.unpack(data)
+    return b"".join(model_file._pieces(document, {"strange": arrays["seeds"]}))
+
+
+@pytest.mark.parametrize("more", [{}, {"trees": [1, {"x": None}]}, {"forest": 3}])
+def test_a_newer_format_is_an_error_that_names_the_version(more, tmp_path):
+    document = {"format": FORMAT + 1, "library": "12.3.4"} | more
+    data = newer((FOLDER / "classifier.amf").read_bytes(), document)
+    path = Path(tmp_path / "newer.amf")
+    path.write_bytes(data)
+    message = rf"format {FORMAT + 1}, written by amforest 12\.3\.4; .* install a newer one"
+    with pytest.raises(ModelFormatError, match=message):
+        load(path, sha256=hashlib.sha256(data).hexdigest())
