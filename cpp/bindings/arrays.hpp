@@ -1,20 +1,25 @@
-// Values between Python and the core: arrays as they lie in memory, tables, and checked options.
+// Values between Python and the core: arrays as they lie in memory.
 #pragma once
 
+#define PY_ARRAY_UNIQUE_SYMBOL amforest_numpy
+#if !defined(AMFOREST_IMPORTS_NUMPY)
+#define NO_IMPORT_ARRAY
+#endif
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <numpy/arrayobject.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "amforest/restoring.hpp"
+#include "amforest/base/require.hpp"
+#include "amforest/labels/file_columns.hpp"
 
 namespace nb = nanobind;
 
@@ -23,17 +28,10 @@ namespace amforest {
 template <class T, std::size_t N>
 using Input = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 template <class T> using Output = nb::ndarray<nb::numpy, T>;
-
 using Shape = std::vector<std::size_t>;
-using Seeds = std::optional<Input<std::uint64_t, 2>>; // trees x 4 words
-using Flat = std::optional<nb::dict>;                 // the trees of a grown forest, as arrays
-using Bounds = std::optional<Input<float, 2>>;
 
-// Single rows go through numpy's own interface: of these, nanobind's way of taking and making an
-// array, or the buffer protocol, would be a good part of the cost.
-inline void import_numpy() {
-    if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
-}
+// Single rows go through numpy's own interface: nanobind's way of reading and building an array, or
+// the buffer protocol, would be a good part of the cost.
 
 // The values of a one-dimensional array. What is too large for float32 becomes infinite and is
 // refused later.
@@ -50,13 +48,14 @@ inline std::vector<float> floats_of(nb::handle array) {
     throw nb::type_error("a row must be a contiguous array of float32 or float64");
 }
 
-// A new one-dimensional array, not initialised, and what is in it.
-inline std::pair<nb::object, std::span<double>> new_doubles(std::size_t size) {
-    auto length = static_cast<npy_intp>(size);
+// A new one-dimensional array with the values.
+inline nb::object array_of(std::span<const double> values) {
+    auto length = static_cast<npy_intp>(values.size());
     nb::object array = nb::steal(PyArray_SimpleNew(1, &length, NPY_DOUBLE));
     if (!array.is_valid()) throw nb::python_error();
     auto *data = PyArray_DATA(reinterpret_cast<PyArrayObject *>(array.ptr()));
-    return {array, {static_cast<double *>(data), size}};
+    std::ranges::copy(values, static_cast<double *>(data));
+    return array;
 }
 
 // Hands a vector's memory to a numpy array, without a copy.
@@ -78,7 +77,13 @@ inline Output<bool> to_numpy(const std::vector<bool> &values, const Shape &shape
     return Output<bool>(data, shape.size(), shape.data(), capsule);
 }
 
-// A column of the dict as it lies in memory: of just this type and shape.
+// The shape of a column whose rows have a width, or kVector. Rows of width 0 are `n_empty`.
+inline Shape shape_of(std::size_t size, std::size_t width, std::size_t n_empty) {
+    if (width == kVector) return {size};
+    return width == 0 ? Shape{n_empty, 0} : Shape{size / width, width};
+}
+
+// A column of the dict as it lies in memory: of exactly this type and shape.
 template <class T>
 void from_numpy(const nb::dict &columns, const char *name, std::size_t width, std::size_t n_empty,
                 std::span<const T> &to) {
@@ -90,132 +95,6 @@ void from_numpy(const nb::dict &columns, const char *name, std::size_t width, st
                 (width != 0 || array.shape(0) == n_empty),
             "columns must have their shapes");
     to = {array.data(), array.size()};
-}
-
-template <class Count>
-nb::dict label_columns(LabelColumns<ClassCounts<Count>> columns, std::size_t n_rows) {
-    nb::dict dict;
-    const std::size_t n_classes = columns.n_classes;
-    dict["n_samples"] = to_numpy(std::move(columns.n_samples), {n_rows});
-    dict["counts"] = to_numpy(std::move(columns.counts), {n_rows, n_classes});
-    return dict;
-}
-
-inline nb::dict label_columns(LabelColumns<RunningMean> columns, std::size_t n_rows) {
-    nb::dict dict;
-    dict["n_samples"] = to_numpy(std::move(columns.n_samples), {n_rows});
-    dict["mean"] = to_numpy(std::move(columns.mean), {n_rows});
-    dict["constant"] = to_numpy(columns.constant, {n_rows});
-    return dict;
-}
-
-using Limit = std::optional<std::size_t>;
-
-inline Limit limit(std::size_t most) { return most == kUnlimited ? Limit() : Limit(most); }
-
-inline nb::dict to_dict(const Options &options) {
-    nb::dict dict;
-    dict["step"] = options.step;
-    dict["use_aggregation"] = options.use_aggregation;
-    dict["split_pure"] = options.split_pure;
-    dict["charge_first"] = options.charge_first;
-    dict["predict_extends"] = options.predict_extends;
-    dict["discount"] = options.discount;
-    dict["lifetime"] = options.lifetime;
-    dict["split_prior"] = std::pair(options.split_prior.alpha, options.split_prior.beta);
-    dict["max_nodes"] = limit(options.max_nodes);
-    dict["max_bytes"] = limit(options.max_bytes);
-    return dict;
-}
-
-template <class Count> nb::dict label_parameters(const ClassCounts<Count> &labels) {
-    nb::dict dict;
-    dict["n_classes"] = labels.n_classes();
-    dict["capacity"] = labels.capacity();
-    dict["dirichlet"] = labels.alpha();
-    return dict;
-}
-
-inline nb::dict label_parameters(const RunningMean &) { return {}; }
-
-template <class Count> std::size_t n_classes(const ClassCounts<Count> &labels) {
-    return labels.n_classes();
-}
-inline std::size_t n_classes(const RunningMean &) { return 0; }
-
-// `categories` is the number of categories for which there is room, of each feature.
-// `bounds`, a row of lower and one of upper ends, makes the partition the unrestricted one.
-inline Layout checked_layout(std::size_t n_numbers, const nb::list &counts, const Bounds &bounds) {
-    require(n_numbers + counts.size() > 0, "there must be features");
-    // One by one: if memory runs out while nanobind converts a vector, the process ends.
-    std::vector<std::uint32_t> categories;
-    for (const nb::handle count : counts) {
-        std::uint32_t room = 0;
-        require(nb::try_cast(count, room, /*convert=*/false) && room > 0 && room <= 65535,
-                "categories must lie in [1, 65535]");
-        categories.push_back(room);
-    }
-    Layout layout{Categories(std::move(categories)), n_numbers};
-    if (!bounds) return layout;
-    require(layout.n_codes() == 0, "bounds leave no room for categories");
-    require(bounds->shape(0) == 2 && bounds->shape(1) == n_numbers,
-            "bounds must be two rows of as many numbers as there are features");
-    const float *ends = bounds->data();
-    for (std::size_t j = 0; j < n_numbers; ++j)
-        require(std::abs(ends[j]) <= kLargestFeature &&
-                    std::abs(ends[n_numbers + j]) <= kLargestFeature &&
-                    ends[j] < ends[n_numbers + j],
-                "bounds must be finite, lie within ±2**100, and have lower ends below upper ones");
-    layout.lower.assign(ends, ends + n_numbers);
-    layout.upper.assign(ends + n_numbers, ends + 2 * n_numbers);
-    return layout;
-}
-
-inline nb::object bounds_of(const Layout &layout) {
-    if (!layout.has_box()) return nb::none();
-    std::vector<float> ends = layout.lower;
-    ends.insert(ends.end(), layout.upper.begin(), layout.upper.end());
-    return nb::cast(to_numpy(std::move(ends), {2, layout.n_numbers}));
-}
-
-// A table as a dict of arrays, one per column.
-template <class Labels> nb::dict to_dict(TreeTable<Labels> table, const Layout &layout) {
-    const std::size_t n = table.n_rows();
-    nb::dict dict = label_columns(std::move(table.labels), n);
-    dict["parent"] = to_numpy(std::move(table.parent), {n});
-    dict["left"] = to_numpy(std::move(table.left), {n});
-    dict["right"] = to_numpy(std::move(table.right), {n});
-    dict["depth"] = to_numpy(std::move(table.depth), {n});
-    dict["feature"] = to_numpy(std::move(table.feature), {n});
-    dict["threshold"] = to_numpy(std::move(table.threshold), {n});
-    dict["birth_time"] = to_numpy(std::move(table.birth_time), {n});
-    dict["category"] = to_numpy(std::move(table.category), {n});
-    dict["lower"] = to_numpy(std::move(table.lower), {n, layout.n_numbers});
-    dict["upper"] = to_numpy(std::move(table.upper), {n, layout.n_numbers});
-    dict["seen"] = to_numpy(std::move(table.seen), {n, layout.categories.n_words()});
-    dict["share"] = to_numpy(std::move(table.share), {n});
-    dict["odds"] = to_numpy(std::move(table.odds), {n});
-    dict["odds_scale"] = to_numpy(std::move(table.odds_scale), {n});
-    return dict;
-}
-
-inline ClassPrior checked_prior(std::size_t n_classes, double dirichlet, std::size_t capacity) {
-    require(n_classes > 0 && n_classes <= capacity, "n_classes must lie in [1, capacity]");
-    require(dirichlet >= 1e-100 && dirichlet <= 1e100, "dirichlet must lie in [1e-100, 1e100]");
-    return {n_classes, dirichlet};
-}
-
-using NewClasses = std::optional<std::pair<std::size_t, double>>;
-
-template <class Count>
-std::optional<ClassPrior> new_prior(const ClassCounts<Count> &labels, const NewClasses &classes) {
-    if (!classes) return {};
-    require(classes->first >= labels.n_classes(), "classes must not become fewer");
-    return checked_prior(classes->first, classes->second, labels.capacity());
-}
-inline std::optional<ClassPrior> new_prior(const RunningMean &, const NewClasses &classes) {
-    require(!classes, "classes belong to classifiers");
-    return {};
 }
 
 } // namespace amforest

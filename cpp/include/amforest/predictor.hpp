@@ -1,4 +1,4 @@
-// Forecasts of many rows by many trees: walks that go down side by side.
+// Predictions of many rows by many trees.
 #pragma once
 
 #include <algorithm>
@@ -7,82 +7,121 @@
 #include <span>
 #include <vector>
 
-#include "amforest/parallel.hpp"
+#include "amforest/base/parallel.hpp"
+#include "amforest/extending.hpp"
+#include "amforest/smoothing.hpp"
 #include "amforest/tree.hpp"
 
 namespace amforest {
 
-// Walks that go down together: enough to hide a memory fetch behind the others' work.
+// Walks that descend together: enough to hide a memory fetch behind the others' work.
 inline constexpr std::size_t kTogether = 16;
 
-template <LabelModel Labels> class Predictor {
-    using Walk = typename Tree<Labels>::Walk;
+template <class Partition, LabelModel Labels> class Predictor {
+    using Tree = amforest::Tree<Partition, Labels>;
+    using Walk = typename Tree::Walk;
+    using Parameters = typename Labels::Parameters;
 
   public:
-    explicit Predictor(const Labels &labels) : Predictor(labels, memory(memory_size(labels))) {}
-    Predictor(const Labels &labels, std::span<double> memory)
-        : mixture_(memory.first(labels.mixture_size())),
-          scratch_(memory.last(labels.mixture_size())) {}
-    static std::size_t memory_size(const Labels &labels) { return 2 * labels.mixture_size(); }
+    Predictor(const Options &options, const Parameters &parameters)
+        : Predictor(options, parameters, memory(memory_size(parameters))) {}
+    Predictor(const Options &options, const Parameters &parameters, std::span<double> memory)
+        : options_(options), mixture_(memory.first(Labels::mixture_size(parameters))),
+          scratch_(memory.last(mixture_.size())),
+          prediction_size_(Labels::prediction_size(parameters)) {}
+    static std::size_t memory_size(const Parameters &parameters) {
+        return 2 * Labels::mixture_size(parameters);
+    }
 
-    // Calls use(t, i, forecast) for all trees and rows [first, last), tree after tree.
+    // Calls use(t, i, prediction) for all trees and rows [first, last), tree after tree.
     template <class PointAt, class Use>
-    void predict(std::span<const Tree<Labels>> trees, const PointAt &point_at, std::size_t first,
+    void predict(std::span<const Tree> trees, const PointAt &point_at, std::size_t first,
                  std::size_t last, const Use &use) {
+        if (options_.predicts_from_ranges())
+            predict_from_ranges(trees, point_at, first, last, use);
+        else
+            predict_by_walks(trees, point_at, first, last, use);
+    }
+
+  private:
+    // Adds to a mixture, which is zero at the start, and hands the finished prediction on.
+    template <class Use, class AddTo>
+    void hand_on(const Tree &tree, std::size_t t, std::size_t i, const Use &use,
+                 const AddTo &add_to) {
+        std::ranges::fill(mixture_, 0.0);
+        add_to(mixture_);
+        use(t, i, tree.labels().finish(mixture_));
+    }
+
+    template <class PointAt, class Use>
+    void predict_from_ranges(std::span<const Tree> trees, const PointAt &point_at,
+                             std::size_t first, std::size_t last, const Use &use) {
+        for (std::size_t t = 0; t < trees.size(); ++t)
+            for (std::size_t i = first; i < last; ++i)
+                hand_on(trees[t], t, i, use, [&](std::span<double> mixture) {
+                    add_from_ranges(trees[t], point_at(i), mixture);
+                });
+    }
+
+    void add_from_ranges(const Tree &tree, Point x, std::span<double> mixture) {
+        if (tree.is_empty()) return tree.labels().add_default(1.0, mixture);
+        if constexpr (HasTables<Labels>)
+            if (options_.discount > 0)
+                return predict_smoothing(tree, x, mixture.first(prediction_size_),
+                                         scratch_.first(prediction_size_));
+        predict_extending(tree, x, mixture, scratch_);
+    }
+
+    // Walks descend side by side, so that their waits for memory overlap.
+    template <class PointAt, class Use>
+    void predict_by_walks(std::span<const Tree> trees, const PointAt &point_at, std::size_t first,
+                          std::size_t last, const Use &use) {
         struct Pair {
             std::size_t t, i;
         };
         const auto next = [=](Pair p) {
             return p.i + 1 < last ? Pair{p.t, p.i + 1} : Pair{p.t + 1, first};
         };
-        const auto forecast = [&](Pair p, const auto &add_to) {
-            std::ranges::fill(mixture_, 0.0);
-            add_to(mixture_);
-            use(p.t, p.i, trees[p.t].labels().finish(mixture_));
-        };
-        Pair begin{0, first};
-        if (trees.front().needs_more()) {
-            for (; begin.t < trees.size(); begin = next(begin))
-                forecast(begin, [&](auto mixture) {
-                    trees[begin.t].predict(point_at(begin.i), mixture, scratch_);
-                });
-            return;
-        }
-        const bool only_numbers = trees.front().arena().layout().n_codes() == 0;
-        for (Pair end = begin; begin.t < trees.size();) {
+        for (Pair begin{0, first}, end = begin; begin.t < trees.size();) {
             std::size_t count = 0;
             for (; end.t < trees.size() && count < kTogether; end = next(end), ++count) {
                 trees[end.t].start(walks_[count], point_at(end.i).values);
                 order_[count] = &walks_[count];
             }
             const std::span<Walk *> walks = std::span(order_).first(count);
-            only_numbers ? go_down<Splits::kNumbers>(walks) : go_down<Splits::kAny>(walks);
-            for (std::size_t k = 0; k < count; ++k, begin = next(begin))
-                forecast(begin, [&](auto mixture) { trees[begin.t].finish(walks_[k], mixture); });
+            const bool has_codes = trees[begin.t].arena().layout().n_codes() > 0;
+            has_codes ? descend<Splits::kAny>(walks) : descend<Splits::kNumbers>(walks);
+            for (std::size_t k = 0; k < count; ++k, begin = next(begin)) {
+                const Tree &tree = trees[begin.t];
+                hand_on(tree, begin.t, begin.i, use,
+                        [&](std::span<double> mixture) { tree.finish(walks_[k], mixture); });
+            }
         }
     }
 
-  private:
-    // All walks to their ends. Where all go down one tree, the compiler keeps what it must know
-    // of that tree in registers.
-    template <Splits kSplits> [[gnu::flatten]] static void go_down(std::span<Walk *> walks) {
-        const Tree<Labels> &tree = *walks.front()->tree;
+    // All walks to their ends. Where all descend one tree, the compiler keeps what it reads of that
+    // tree in registers.
+    template <Splits kSplits> [[gnu::flatten]] static void descend(std::span<Walk *> walks) {
+        const Tree &tree = *walks.front()->tree;
         if (walks.back()->tree == &tree)
-            in_turn(walks, [&](Walk *walk) { return tree.template go_down<kSplits>(*walk); });
+            interleave(walks, [&](Walk *walk) { return tree.template descend<kSplits>(*walk); });
         else
-            in_turn(walks, [](Walk *walk) { return walk->tree->template go_down<kSplits>(*walk); });
+            interleave(walks,
+                       [](Walk *walk) { return walk->tree->template descend<kSplits>(*walk); });
     }
 
-    // Kept for the next time: for one row, allocating takes longer than a tree.
+    // Kept for the next call: for one row, allocating takes longer than a tree.
     static std::span<double> memory(std::size_t size) {
         thread_local std::vector<double> kept;
         if (kept.size() < size) kept.resize(size);
         return std::span(kept).first(size);
     }
 
+    const Options &options_;
     std::span<double> mixture_, scratch_;
+    std::size_t prediction_size_;
     std::array<Walk, kTogether> walks_;
-    std::array<Walk *, kTogether> order_; // in which they go
+    std::array<Walk *, kTogether> order_; // in which they descend
 };
 
 } // namespace amforest

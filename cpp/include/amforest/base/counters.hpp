@@ -1,5 +1,5 @@
-// What learning visits and loads. Counted in benchmarks/limit.cpp alone, which defines
-// AMFOREST_COUNT; elsewhere nothing is left of it.
+// Counts what learning visits and loads, for benchmarks/limit.cpp, which defines AMFOREST_COUNT;
+// elsewhere the calls compile to nothing.
 #pragma once
 
 #include <cstddef>

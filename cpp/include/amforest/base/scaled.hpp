@@ -39,14 +39,14 @@ struct Scaled {
     static Scaled exp(double x) {
         constexpr double kPerScale = 256 * std::numbers::ln2;
         const double scale = std::nearbyint(x / kPerScale);
-        // Where x is huge the difference is mere rounding.
+        // Where x is huge the difference is rounding alone.
         const double rest = std::clamp(x - scale * kPerScale, -kPerScale / 2, kPerScale / 2);
         return of(std::exp(rest), scale);
     }
 
     // As a double; what is beyond [kSmallest, kLargest] becomes the bound.
     double clamped() const {
-        // As integers, which the compiler selects without a branch that nobody could foresee.
+        // As integers, which the compiler selects without a branch that cannot be predicted.
         const std::uint64_t at_least =
             scale < 0 ? kSmallestBits : std::bit_cast<std::uint64_t>(value);
         return std::bit_cast<double>(scale > 0 ? kLargestBits : at_least);

@@ -1,5 +1,5 @@
 // One random stream: xoshiro256++ and the three distributions a Mondrian tree draws from.
-// Written out here because std::*_distribution differs between standard libraries.
+// Written out because std::*_distribution differs between standard libraries.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ class Rng {
     // Exp(rate), by inversion.
     double exponential(double rate) { return -std::log1p(-uniform()) / rate; }
 
-    // Draws E ~ Exp(rate) and returns it if it is below the limit, infinity otherwise: as
-    // exponential(rate), mostly without its logarithm. -log(1 - u) >= u, and the margin covers
+    // Draws E ~ Exp(rate) and returns it if it is below the limit, infinity otherwise: the number
+    // of exponential(rate), mostly without its logarithm. -log(1 - u) >= u, and the margin covers
     // all rounding.
     double exponential_below(double limit, double rate) {
         constexpr double kMargin = 1 + 0x1.0p-40;

@@ -1,9 +1,9 @@
-// The forecasts of the original Mondrian forest (Lakshminarayanan, Roy and Teh, 2014).
+// The predictor of the original Mondrian forest (Lakshminarayanan, Roy and Teh, 2014).
 //
 // Labels follow a hierarchy of normalised stable processes, of which interpolated Kneser-Ney
 // smoothing is the approximation. With t_vk = min(n_vk, 1) "tables" of class k in node v, T_v their
 // sum, and d_v = exp(-gamma Delta_v), Delta_v being the time from v's birth to its split, v
-// forecasts
+// predicts
 //     G_v = (c_v - d_v t_v + d_v T_v G_parent) / C_v,
 // where c_v counts the tables of both children, or the labels of a leaf, and C_v is their sum.
 // Above the root is the uniform distribution. So counts of labels suffice, and nothing else is
@@ -17,9 +17,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <span>
 
-#include "amforest/label_model.hpp"
+#include "amforest/tree.hpp"
 
 namespace amforest {
 
@@ -31,12 +32,14 @@ concept HasTables = requires(const M m, NodeId v, double coefficient, std::span<
     m.add_counts(v, coefficient, to);
 };
 
-// Adds the forecast of x to `forecast`. `child_of(v)` is the child of v on x's path; `above` is
-// scratch space of as many entries, one for each class.
-template <HasTables Labels, class ChildOf>
-void predict_mondrian_forest(const NodeArena &arena, const Labels &labels, Point x, double gamma,
-                             double lifetime, const ChildOf &child_of, std::span<double> forecast,
-                             std::span<double> above) {
+// Adds the prediction of x to `prediction`; `above` is scratch space. Both have an entry for each
+// class.
+template <class Partition, HasTables Labels>
+void predict_smoothing(const Tree<Partition, Labels> &tree, Point x, std::span<double> prediction,
+                       std::span<double> above) {
+    const NodeArena &arena = tree.arena();
+    const Labels &labels = tree.labels();
+    const double gamma = tree.options().discount, lifetime = tree.options().lifetime;
     std::ranges::fill(above, 1.0 / static_cast<double>(above.size())); // G_parent
     double stays = 1, birth_time = 0; // stays: the probability that x has not branched off
     for (NodeId v = arena.root();;) {
@@ -46,16 +49,16 @@ void predict_mondrian_forest(const NodeArena &arena, const Labels &labels, Point
         if (const auto eta = static_cast<double>(arena.extension(v, x)); eta > 0) {
             const double p = -std::expm1(-eta * duration);
             const double q = eta / (eta + gamma) * -std::expm1(-(eta + gamma) * duration);
-            labels.add_tables(v, stays * std::max(p - q, 0.0) / tables, forecast);
-            for (std::size_t k = 0; k < above.size(); ++k) forecast[k] += stays * q * above[k];
+            labels.add_tables(v, stays * std::max(p - q, 0.0) / tables, prediction);
+            for (std::size_t k = 0; k < above.size(); ++k) prediction[k] += stays * q * above[k];
             stays *= std::exp(-eta * duration);
         }
         if (is_leaf(v)) {
             const double n = static_cast<double>(labels.n_samples(v));
-            labels.add_counts(v, stays / n, forecast);
-            labels.add_tables(v, -stays * discount / n, forecast);
+            labels.add_counts(v, stays / n, prediction);
+            labels.add_tables(v, -stays * discount / n, prediction);
             for (std::size_t k = 0; k < above.size(); ++k)
-                forecast[k] += stays * discount * tables / n * above[k];
+                prediction[k] += stays * discount * tables / n * above[k];
             return;
         }
         const auto [left, right] = arena.inner(v).child;
@@ -65,7 +68,7 @@ void predict_mondrian_forest(const NodeArena &arena, const Labels &labels, Point
         labels.add_tables(left, 1 / below, above);
         labels.add_tables(right, 1 / below, above);
         birth_time = split_time;
-        v = child_of(v);
+        v = arena.inner(v).child[tree.side_of(arena.inner(v), x.values)];
     }
 }
 

@@ -22,9 +22,11 @@ class Block {
     Block() = default;
     Block(Block &&other) noexcept
         : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-    Block(const Block &) = delete;
-    Block &operator=(const Block &) = delete;
-    Block &operator=(Block &&) = delete;
+    Block &operator=(Block &&other) noexcept {
+        Block taken(std::move(other));
+        swap(*this, taken);
+        return *this;
+    }
     ~Block() { release(data_, bytes_); }
 
     std::byte *data() const { return data_; }
@@ -88,10 +90,20 @@ class Block {
     std::size_t bytes_ = 0;
 };
 
-// Rows of a size known at run time.
+// Rows of a size known at run time. Moved-from rows are empty.
 class Rows {
   public:
     explicit Rows(std::size_t row_bytes) : row_bytes_(row_bytes) {}
+    Rows(Rows &&other) noexcept
+        : block_(std::move(other.block_)), row_bytes_(other.row_bytes_),
+          size_(std::exchange(other.size_, 0)), capacity_(std::exchange(other.capacity_, 0)) {}
+    Rows &operator=(Rows &&other) noexcept {
+        block_ = std::move(other.block_);
+        row_bytes_ = other.row_bytes_;
+        size_ = std::exchange(other.size_, 0);
+        capacity_ = std::exchange(other.capacity_, 0);
+        return *this;
+    }
 
     std::size_t size() const { return size_; }
     std::size_t bytes() const { return size_ * row_bytes_; }
@@ -140,9 +152,17 @@ template <class T> class Pool : public Rows {
 };
 
 // What one row needs on its way through a tree. Room is made before, so that nothing can fail on
-// the way; in a large block, what is not used costs nothing.
+// the way; in a large block, what is not used costs nothing. A moved-from stack is empty.
 template <class T> class Stack {
   public:
+    Stack() = default;
+    Stack(Stack &&other) noexcept { swap(*this, other); }
+    Stack &operator=(Stack &&other) noexcept {
+        Stack taken(std::move(other));
+        swap(*this, taken);
+        return *this;
+    }
+
     std::size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
     void clear() { size_ = 0; }

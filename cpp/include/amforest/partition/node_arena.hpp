@@ -1,12 +1,12 @@
 // Nodes and their feature ranges in flat memory, by NodeId.
 //
-// An id says whether a node is inner or a leaf. A node's birth time is stored in its parent, so
-// that leaves need no header. Headers lie apart from ranges, because going down reads no ranges.
+// An id tells whether a node is inner or a leaf. A node's birth time is stored in its parent, so
+// that leaves need no header. Headers are stored apart from ranges, because descending reads no
+// ranges.
 //
 // A leaf keeps one point, or a lower and an upper corner once it is more than a point. An inner
-// node keeps the two corners of its range, unless both its children are leaves: then their ranges
-// make up its own. The categories seen lie behind the corners. Ids never change and nothing is ever
-// moved.
+// node keeps the two corners of its range, unless both its children are leaves: then its range is
+// the union of theirs. The categories seen are stored behind the corners. Ids never change.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@
 #include <cstring>
 #include <limits>
 
-#include "amforest/counters.hpp"
-#include "amforest/features.hpp"
-#include "amforest/memory.hpp"
-#include "amforest/scaled.hpp"
+#include "amforest/base/counters.hpp"
+#include "amforest/base/memory.hpp"
+#include "amforest/partition/layout.hpp"
+#include "amforest/weights/odds.hpp"
 
 namespace amforest {
 
@@ -27,8 +27,7 @@ using NodeId = std::uint32_t;
 
 inline constexpr NodeId kLeafBit = NodeId{1} << 31;
 inline constexpr NodeId kNone = ~NodeId{0};
-inline constexpr std::uint32_t kEmpty =
-    kNone - 1; // in the place of an upper corner: no point at all
+inline constexpr std::uint32_t kEmpty = kNone - 1; // in place of an upper corner: no point at all
 // The stem is an inner node that only carries the root, as its child 0: so the root is a child
 // like any other, and it is born at the stem's split time, 0.
 inline constexpr NodeId kStem = 0;
@@ -39,30 +38,63 @@ inline std::size_t row_of(NodeId v) { return v & ~kLeafBit; }
 struct alignas(64) InnerNode {
     std::array<NodeId, 2> child = {kNone, kNone};
     std::uint32_t feature = 0; // j_v
-    // x_j goes to child 1 if s_v < x_j <= ceiling. For numbers the ceiling is infinite; the column
-    // of a category holds those whose code lies between the two.
+    // x_j goes to child 1 if s_v < x_j <= ceiling. For numbers the ceiling is infinite; for a
+    // category, its code is the only one between the two.
     float threshold = 0; // s_v
     float ceiling = std::numeric_limits<float>::infinity();
     std::uint32_t box = kNone; // row of the range's corners, unless the children are leaves
     double split_time = 0;     // tau of both children
-    Scaled odds = {1, 0};      // w_v / (w-bar_v0 w-bar_v1)
-    double share = 0;          // 1/2 w_v / w-bar_v, kept so that predicting need not divide
+    NodeWeight weight = {};
 };
+static_assert(sizeof(InnerNode) == 64);
 
 class NodeArena {
   public:
-    explicit NodeArena(const Layout &layout)
-        : layout_(layout), n_codes_(layout.n_codes()), width_(layout.width()),
-          n_words_(layout.categories.n_words()), boxes_(2 * corner_bytes() + set_bytes()),
-          points_(corner_bytes() + set_bytes()), uppers_(corner_bytes()) {
+    NodeArena(const Layout &layout, FeatureWeights weights)
+        : layout_(layout), weights_(std::move(weights)), n_codes_(layout.n_codes()),
+          width_(layout.width()), n_words_(layout.categories.n_words()),
+          boxes_(2 * corner_bytes() + set_bytes()), points_(corner_bytes() + set_bytes()),
+          uppers_(corner_bytes()) {
         inner_.make_room(1);
         inner_.add(InnerNode{}); // the stem
     }
 
+    // A copy whose rows have the features of a later layout. Nothing was seen of those it adds.
+    NodeArena(const NodeArena &earlier, const Layout &layout)
+        : NodeArena(layout, earlier.weights_.extended(layout)) {
+        make_room(std::max(earlier.n_inner(), earlier.n_leaves()));
+        const auto shift = static_cast<std::uint32_t>(n_codes_ - earlier.n_codes_);
+        inner_[kStem] = earlier.inner_[kStem];
+        for (NodeId v = 1; v <= earlier.n_inner(); ++v) {
+            inner_.add(earlier.inner_[v]);
+            if (inner_[v].feature >= earlier.n_codes_) inner_[v].feature += shift;
+        }
+        for (std::size_t row = 0; row < earlier.boxes_.size(); ++row) {
+            auto *corners = boxes_.at<float>(boxes_.add());
+            const auto *from = earlier.boxes_.at<float>(row);
+            copy_corner(earlier, from, corners);
+            copy_corner(earlier, from + earlier.width_, corners + width_);
+            copy_set(earlier, earlier.boxes_.at<Word>(row) + 2 * earlier.width_,
+                     boxes_.at<Word>(row) + 2 * width_);
+        }
+        for (std::size_t row = 0; row < earlier.points_.size(); ++row) {
+            points_.add();
+            copy_corner(earlier, earlier.points_.at<float>(row), points_.at<float>(row));
+            copy_set(earlier, earlier.points_.at<Word>(row) + earlier.width_,
+                     points_.at<Word>(row) + width_);
+            upper_of_.add(earlier.upper_of_[row]);
+        }
+        for (std::size_t row = 0; row < earlier.uppers_.size(); ++row) {
+            uppers_.add();
+            copy_corner(earlier, earlier.uppers_.at<float>(row), uppers_.at<float>(row));
+        }
+    }
+
     const Layout &layout() const { return layout_; }
+    const FeatureWeights &weights() const { return weights_; }
     std::size_t n_inner() const { return inner_.size() - 1; }
     std::size_t n_leaves() const { return points_.size(); }
-    // Before the first leaf; and of one more leaf and inner node at the most.
+    // Before the first leaf; and of one more leaf and inner node at most.
     std::size_t empty_bytes() const { return sizeof(InnerNode); }
     std::size_t split_bytes() const {
         return sizeof(InnerNode) + sizeof(std::uint32_t) + 4 * corner_bytes() + 2 * set_bytes();
@@ -76,7 +108,7 @@ class NodeArena {
     const InnerNode &inner(NodeId v) const { return inner_[v]; }
     NodeId root() const { return inner(kStem).child[0]; }
 
-    // Room for what `count` samples can add at the most.
+    // Room for what `count` rows can add at most.
     void make_room(std::size_t count) {
         for (Rows *rows :
              std::initializer_list<Rows *>{&inner_, &boxes_, &points_, &upper_of_, &uppers_})
@@ -123,13 +155,7 @@ class NodeArena {
         std::copy_n(range.seen.data(), n_words_, boxes_.at<Word>(row) + 2 * width_);
     }
 
-    // In the unrestricted partition, the point of a leaf; NaN where there is none.
     void copy_range(NodeId v, Range &range) const {
-        if (layout_.has_box() && (!is_leaf(v) || is_empty(v))) {
-            std::ranges::fill(range.lower, std::numeric_limits<float>::quiet_NaN());
-            std::ranges::fill(range.upper, std::numeric_limits<float>::quiet_NaN());
-            return;
-        }
         const auto [first, second, seen] = view(v);
         std::copy_n(first.lower, width_, range.lower.data());
         std::copy_n(first.upper, width_, range.upper.data());
@@ -139,16 +165,14 @@ class NodeArena {
             kernels::chosen.widen(corner, range.lower.data(), range.upper.data(), width_);
     }
 
-    // How far x lies outside the range of v, summed over features.
+    // How far x lies outside the range of v: the sum of lambda_j Delta_j over features.
     float extension(NodeId v, Point x) const {
         const auto [first, second, seen] = view(v);
         count_load(bytes_of(first) + bytes_of(second) + set_bytes());
-        const float of_numbers =
-            second.lower == nullptr
-                ? kernels::chosen.extension(numbers(x), first, width_)
-                : kernels::chosen.extension_of_two(numbers(x), first, second, width_);
+        const float of_numbers = extension_of_numbers(numbers(x), first, second);
         if (n_words_ == 0) return of_numbers;
-        return of_numbers + layout_.categories.extension(x.values, x.categories, seen);
+        const auto weight_of = [this](std::size_t f) { return weights_.of_code(f); };
+        return of_numbers + layout_.categories.extension(x.values, x.categories, seen, weight_of);
     }
 
     bool holds(NodeId v, Point x) const {
@@ -181,7 +205,7 @@ class NodeArena {
         if (!is_leaf(v)) __builtin_prefetch(&inner_[v]);
     }
 
-    // Reads the header: better ask for that before.
+    // Reads the header, which should have been prefetched before.
     void prefetch_range(NodeId v) const {
         if (is_leaf(v)) {
             prefetch_lines(points_.at<char>(row_of(v)), corner_bytes() + set_bytes());
@@ -194,12 +218,34 @@ class NodeArena {
     }
 
   private:
-    // Beyond this many bytes the hardware, which follows sequential loads, does better.
+    // Beyond this many bytes the hardware's own prefetching of sequential loads does better.
     static constexpr std::size_t kPrefetchBytes = 512;
 
     static void prefetch_lines(const char *start, std::size_t bytes) {
         for (std::size_t offset = 0; offset < std::min(bytes, kPrefetchBytes); offset += 64)
             __builtin_prefetch(start + offset);
+    }
+
+    float extension_of_numbers(const float *x, Box first, Box second) const {
+        const bool is_one = second.lower == nullptr;
+        const kernels::Table &kernel = kernels::chosen;
+        if (weights_.are_ones()) [[likely]]
+            return is_one ? kernel.extension(x, first, width_)
+                          : kernel.extension_of_two(x, first, second, width_);
+        const float *weights = weights_.numbers();
+        return is_one ? kernel.weighted_extension(x, first, weights, width_)
+                      : kernel.weighted_extension_of_two(x, first, second, weights, width_);
+    }
+
+    void copy_corner(const NodeArena &earlier, const float *from, float *to) const {
+        const std::size_t old = earlier.layout_.n_numbers, now = layout_.n_numbers;
+        std::copy_n(from, old, to);
+        std::fill_n(to + old, now - old, std::numeric_limits<float>::quiet_NaN());
+        std::fill_n(to + now, width_ - now, 0.0F);
+    }
+
+    void copy_set(const NodeArena &earlier, const Word *from, Word *to) const {
+        layout_.categories.copy_set(earlier.layout_.categories, from, to);
     }
 
     const float *numbers(Point x) const { return x.values + n_codes_; }
@@ -246,6 +292,7 @@ class NodeArena {
     }
 
     Layout layout_;
+    FeatureWeights weights_;
     std::size_t n_codes_; // before the numbers of a row
     std::size_t width_;   // floats in a corner
     std::size_t n_words_; // in a set of categories

@@ -1,55 +1,45 @@
-// A tree as plain columns, one row per node in preorder: to look at.
+// A tree as plain columns, one row per node in preorder, for inspection.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
-#include "amforest/aggregation.hpp"
 #include "amforest/tree.hpp"
 
 namespace amforest {
 
-// The columns that a label model adds to the table.
-template <class Labels> struct LabelColumns;
-
-template <class Count> struct LabelColumns<ClassCounts<Count>> {
-    using Number = std::conditional_t<std::is_integral_v<Count>, std::int64_t, double>;
-
-    std::vector<Number> n_samples, counts; // counts: rows x classes
-    std::size_t n_classes = 0;
-
-    void append(const ClassCounts<Count> &labels, NodeId v) {
-        n_classes = labels.n_classes();
-        n_samples.push_back(labels.n_samples(v));
-        for (std::uint32_t y = 0; y < labels.n_classes(); ++y) counts.push_back(labels.count(v, y));
-    }
-};
-
-template <> struct LabelColumns<RunningMean> {
-    std::vector<double> n_samples, mean;
-    std::vector<bool> constant; // all labels are equal
-
-    void append(const RunningMean &labels, NodeId v) {
-        n_samples.push_back(labels.n_samples(v));
-        mean.push_back(labels.mean(v));
-        constant.push_back(labels.is_pure(v));
-    }
-};
-
 template <LabelModel Labels> struct TreeTable {
     // -1 where there is no such node; feature, threshold and category are -1 in leaves, the
-    // threshold is -1 where a category is split off and the category elsewhere.
+    // threshold is -1 where a category is split off, and the category elsewhere.
     std::vector<std::int64_t> parent, left, right, depth, feature, category;
     std::vector<float> threshold;
     std::vector<double> birth_time;
-    LabelColumns<Labels> labels;
+    typename Labels::TableColumns labels;
     std::vector<float> lower, upper;             // rows x numbers
     std::vector<Word> seen;                      // rows x words
     std::vector<double> share, odds, odds_scale; // 1, 1 and 0 in leaves
 
     std::size_t n_rows() const { return feature.size(); }
+
+    // Calls use(name, column, width of a row or kVector).
+    template <class Use> void for_each(const Layout &layout, const Use &use) {
+        labels.for_each(use);
+        use("parent", parent, kVector);
+        use("left", left, kVector);
+        use("right", right, kVector);
+        use("depth", depth, kVector);
+        use("feature", feature, kVector);
+        use("threshold", threshold, kVector);
+        use("birth_time", birth_time, kVector);
+        use("category", category, kVector);
+        use("lower", lower, layout.n_numbers);
+        use("upper", upper, layout.n_numbers);
+        use("seen", seen, layout.categories.n_words());
+        use("share", share, kVector);
+        use("odds", odds, kVector);
+        use("odds_scale", odds_scale, kVector);
+    }
 };
 
 // Calls visit(v, parent's row or -1, step from the parent) for all nodes in preorder.
@@ -105,7 +95,8 @@ inline Split split_of(const InnerNode &node, const Layout &layout) {
     return {node.feature, -1, static_cast<std::int64_t>(node.threshold + 0.5F)};
 }
 
-template <LabelModel Labels> TreeTable<Labels> to_table(const Tree<Labels> &tree) {
+template <class Partition, LabelModel Labels>
+TreeTable<Labels> to_table(const Tree<Partition, Labels> &tree) {
     TreeTable<Labels> table;
     const NodeArena &arena = tree.arena();
     const Layout &layout = arena.layout();
@@ -114,7 +105,7 @@ template <LabelModel Labels> TreeTable<Labels> to_table(const Tree<Labels> &tree
     for_each_in_preorder(arena, [&](NodeId v, std::int64_t parent, Step from) {
         const auto row = static_cast<std::int64_t>(table.n_rows());
         const InnerNode &above = arena.inner(from.inner);
-        const Scaled odds = is_leaf(v) ? Scaled{} : arena.inner(v).odds;
+        const NodeWeight weight = is_leaf(v) ? NodeWeight{.share = 1} : arena.inner(v).weight;
         table.parent.push_back(parent);
         table.left.push_back(-1);
         table.right.push_back(-1);
@@ -130,13 +121,13 @@ template <LabelModel Labels> TreeTable<Labels> to_table(const Tree<Labels> &tree
         table.category.push_back(split.category);
         table.birth_time.push_back(above.split_time);
         table.labels.append(tree.labels(), v);
-        arena.copy_range(v, range);
+        tree.partition().copy_range(v, range);
         table.lower.insert(table.lower.end(), range.lower.begin(), range.lower.begin() + end);
         table.upper.insert(table.upper.end(), range.upper.begin(), range.upper.begin() + end);
         table.seen.insert(table.seen.end(), range.seen.begin(), range.seen.end());
-        table.share.push_back(is_leaf(v) ? 1.0 : arena.inner(v).share);
-        table.odds.push_back(odds.value);
-        table.odds_scale.push_back(odds.scale);
+        table.share.push_back(weight.share);
+        table.odds.push_back(weight.odds.value);
+        table.odds_scale.push_back(weight.odds.scale);
     });
     return table;
 }

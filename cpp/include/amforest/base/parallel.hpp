@@ -1,4 +1,4 @@
-// Work shared between threads, and work taken in turn by one thread.
+// Work spread over threads, and work interleaved within one thread.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace amforest {
 
-// Calls work(i, worker) for i in [0, count) from up to n_threads threads, fewer if there is no room
-// for so many, which are numbered; rethrows the first exception.
+// Calls work(i, worker) for i in [0, count) from up to n_threads numbered threads, fewer where the
+// system starts no more; rethrows the first exception.
 template <class Work> void for_each_index(std::size_t count, std::size_t n_threads, Work &&work) {
     if (count <= 1 || n_threads <= 1) {
         for (std::size_t i = 0; i < count; ++i) work(i, std::size_t{0});
@@ -36,16 +36,16 @@ template <class Work> void for_each_index(std::size_t count, std::size_t n_threa
         std::vector<std::jthread> helpers;
         try {
             for (std::size_t n = std::min(count, n_threads); n > 1; --n) helpers.emplace_back(run);
-        } catch (const std::exception &) { // all work gets done also without them
+        } catch (const std::exception &) { // the threads that run do all the work
         }
         run();
     }
     if (error) std::rethrow_exception(error);
 }
 
-// Calls step(item) for each in turn until it has returned false for all; reorders the items. Items
-// that wait for memory then wait at the same time.
-template <class Item, class Step> void in_turn(std::span<Item> items, const Step &step) {
+// Calls step(item) for each item, round after round, until it has returned false for all; reorders
+// the items. Their waits for memory then overlap.
+template <class Item, class Step> void interleave(std::span<Item> items, const Step &step) {
     for (std::size_t n = items.size(); n > 0;)
         for (std::size_t k = 0; k < n;)
             if (step(items[k]))

@@ -4,8 +4,8 @@
 // in eight lanes that are then added as a fixed tree: the result does not depend on the width of
 // the machine's vectors.
 //
-// NaN is a value that is missing: in a row it contributes no extension and widens nothing, in a
-// range it says that no value was seen yet, and the first one is not an extension either.
+// NaN is a missing value: in a row it adds no extension and widens nothing; in a range it means
+// that no value was seen yet, and the first one is not an extension either.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ inline float threshold_between(float low, float high, double u) {
     return s < high ? s : std::nextafter(high, -std::numeric_limits<float>::infinity());
 }
 
-// The least and the largest of two values, either of which may be missing.
+// The smaller and the larger of two values, either of which may be missing.
 inline float least(float a, float b) { return b < a || std::isnan(a) ? b : a; }
 inline float largest(float a, float b) { return b > a || std::isnan(a) ? b : a; }
 
@@ -65,6 +65,10 @@ struct Table {
     float (*extension)(const float *x, Box box, std::size_t width);
     // The same for the smallest box that holds two others.
     float (*extension_of_two)(const float *x, Box a, Box b, std::size_t width);
+    // sum over j of lambda_j Delta_j, for one box and for two.
+    float (*weighted_extension)(const float *x, Box box, const float *weights, std::size_t width);
+    float (*weighted_extension_of_two)(const float *x, Box a, Box b, const float *weights,
+                                       std::size_t width);
     // Widens a box so that it holds x.
     void (*widen)(const float *x, float *lower, float *upper, std::size_t width);
 };
@@ -88,6 +92,20 @@ inline float extension_of_two(const float *x, Box a, Box b, std::size_t width) {
     });
 }
 
+inline float weighted_extension(const float *x, Box box, const float *weights, std::size_t width) {
+    return sum_in_lanes(width, [=](std::size_t j) {
+        return weights[j] * extension_of(x[j], box.lower[j], box.upper[j]);
+    });
+}
+
+inline float weighted_extension_of_two(const float *x, Box a, Box b, const float *weights,
+                                       std::size_t width) {
+    return sum_in_lanes(width, [=](std::size_t j) {
+        return weights[j] *
+               extension_of(x[j], least(a.lower[j], b.lower[j]), largest(a.upper[j], b.upper[j]));
+    });
+}
+
 [[gnu::always_inline]] inline void widen(const float *x, float *lower, float *upper,
                                          std::size_t width) {
     for (std::size_t j = 0; j < width; ++j) {
@@ -96,7 +114,8 @@ inline float extension_of_two(const float *x, Box a, Box b, std::size_t width) {
     }
 }
 
-inline constexpr Table kTable = {extension, extension_of_two, widen};
+inline constexpr Table kTable = {extension, extension_of_two, weighted_extension,
+                                 weighted_extension_of_two, widen};
 
 } // namespace plain
 
@@ -159,21 +178,52 @@ namespace avx2 {
                                      largest4(load4(a.upper + j), load4(b.upper + j))));
 }
 
-// The compiler does as well by itself.
+[[gnu::target("avx2")]] inline float weighted_extension(const float *x, Box box,
+                                                        const float *weights, std::size_t width) {
+    __m256 sum = _mm256_setzero_ps();
+    std::size_t j = 0;
+    for (; j + kLanes <= width; j += kLanes)
+        sum = _mm256_add_ps(
+            sum, _mm256_mul_ps(load8(weights + j), extension8(load8(x + j), load8(box.lower + j),
+                                                              load8(box.upper + j))));
+    if (j == width) return sum_lanes(sum, _mm_setzero_ps());
+    return sum_lanes(
+        sum, _mm_mul_ps(load4(weights + j),
+                        extension4(load4(x + j), load4(box.lower + j), load4(box.upper + j))));
+}
+
+[[gnu::target("avx2")]] inline float
+weighted_extension_of_two(const float *x, Box a, Box b, const float *weights, std::size_t width) {
+    __m256 sum = _mm256_setzero_ps();
+    std::size_t j = 0;
+    for (; j + kLanes <= width; j += kLanes) {
+        const __m256 lower = least8(load8(a.lower + j), load8(b.lower + j));
+        const __m256 upper = largest8(load8(a.upper + j), load8(b.upper + j));
+        sum = _mm256_add_ps(
+            sum, _mm256_mul_ps(load8(weights + j), extension8(load8(x + j), lower, upper)));
+    }
+    if (j == width) return sum_lanes(sum, _mm_setzero_ps());
+    const __m128 lower = least4(load4(a.lower + j), load4(b.lower + j));
+    const __m128 upper = largest4(load4(a.upper + j), load4(b.upper + j));
+    return sum_lanes(sum, _mm_mul_ps(load4(weights + j), extension4(load4(x + j), lower, upper)));
+}
+
+// The compiler vectorises this one by itself.
 [[gnu::target("avx2")]] inline void widen(const float *x, float *lower, float *upper,
                                           std::size_t width) {
     plain::widen(x, lower, upper, width);
 }
 
-inline constexpr Table kTable = {extension, extension_of_two, widen};
+inline constexpr Table kTable = {extension, extension_of_two, weighted_extension,
+                                 weighted_extension_of_two, widen};
 
 } // namespace avx2
 #endif
 
-// The best that this machine runs, or what AMFOREST_SIMD=plain asks for.
+// The fastest that this machine runs, or the plain one where AMFOREST_SIMD=plain requests it.
 inline Table choose() {
-    const char *wish = std::getenv("AMFOREST_SIMD");
-    if (wish != nullptr && std::string_view(wish) == "plain") return plain::kTable;
+    const char *requested = std::getenv("AMFOREST_SIMD");
+    if (requested != nullptr && std::string_view(requested) == "plain") return plain::kTable;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2")) return avx2::kTable;
 #endif

@@ -5,10 +5,17 @@
 #include <cmath>
 #include <vector>
 
-#include "amforest/features.hpp"
-#include "amforest/rng.hpp"
+#include "amforest/base/rng.hpp"
+#include "amforest/partition/layout.hpp"
 
 namespace amforest {
+
+// The box that the unrestricted partition splits.
+struct Bounds {
+    std::vector<float> lower, upper;
+
+    bool hold(std::size_t j, float x) const { return lower[j] <= x && x <= upper[j]; } // not NaN
+};
 
 // A split of a cell, and the sides of two points on it.
 struct CellCut {
@@ -20,20 +27,21 @@ struct CellCut {
 
 class Cell {
   public:
-    explicit Cell(const Layout &layout)
-        : lower_(layout.lower), upper_(layout.upper), delta_(lower_.size()) {}
+    Cell(const Bounds &bounds, const FeatureWeights &weights)
+        : lower_(bounds.lower), upper_(bounds.upper), delta_(lower_.size()), weights_(weights) {}
 
     // Becomes the part of the cell that a split has on one side.
     void narrow(std::size_t feature, float threshold, std::size_t side) {
         (side == 0 ? upper_ : lower_)[feature] = threshold;
     }
 
-    // Splits the cell, which was born at some time, and goes on with the part that holds x.
+    // Splits the cell at a time after its birth, and continues with the part that holds x.
     CellCut split(double birth_time, const float *x, const float *other, Rng &rng) {
-        // Where no number is left between the ends, a split would change nothing.
+        // Where no float lies between the ends, a split would change nothing.
         const auto side_length = [&](std::size_t j) {
             const bool is_flat = std::nextafter(lower_[j], upper_[j]) >= upper_[j];
-            return is_flat && x[j] == other[j] ? 0.0F : upper_[j] - lower_[j];
+            const float length = upper_[j] - lower_[j];
+            return is_flat && x[j] == other[j] ? 0.0F : weights_.of_number(j) * length;
         };
         for (std::size_t j = 0; j < delta_.size(); ++j) delta_[j] = side_length(j);
         const float size = kernels::plain::sum_in_lanes(delta_.size(), side_length); // |C|
@@ -47,10 +55,10 @@ class Cell {
 
     // E[a^K], K being the number of splits of the cell until one separates x from another point.
     //
-    // The points are separated at a time T ~ Exp(delta), delta = |x - other|_1. Until then each of
-    // the 2 d distances s from the two points to the walls of the cell shrinks to a uniform part of
-    // itself at rate s, independently. If it has done so N_t times until t, then E[a^N_t] = M(1 -
-    // a, 1, -s t), with Kummer's function M. So
+    // Lengths count by lambda_j. The points are separated at a time T ~ Exp(delta), delta =
+    // |x - other|_1. Until then each of the 2 d distances s from the two points to the walls of the
+    // cell shrinks to a uniform part of itself at rate s, independently. If it has done so N_t
+    // times until t, then E[a^N_t] = M(1 - a, 1, -s t), with Kummer's function M. So
     //     E[a^K] = a int_0^inf delta exp(-delta t) prod_s M(1 - a, 1, -s t) dt,
     // by the trapezoidal rule in log(delta t), whose error falls as exp(-9.9 / step).
     double mean_power(double a, const float *x, const float *other) const {
@@ -58,9 +66,13 @@ class Cell {
         std::vector<double> slacks;
         for (std::size_t j = 0; j < lower_.size(); ++j) {
             const auto [low, high] = std::minmax(x[j], other[j]);
-            delta += static_cast<double>(high) - static_cast<double>(low);
-            slacks.push_back(static_cast<double>(low) - static_cast<double>(lower_[j]));
-            slacks.push_back(static_cast<double>(upper_[j]) - static_cast<double>(high));
+            const auto length = [weight = static_cast<double>(weights_.of_number(j))](float from,
+                                                                                      float to) {
+                return weight * (static_cast<double>(to) - static_cast<double>(from));
+            };
+            delta += length(low, high);
+            slacks.push_back(length(lower_[j], low));
+            slacks.push_back(length(high, upper_[j]));
         }
         constexpr double kStep = 0.25, kFrom = -40, kTo = 4;
         double sum = 0;
@@ -90,6 +102,7 @@ class Cell {
     }
 
     std::vector<float> lower_, upper_, delta_;
+    const FeatureWeights &weights_;
 };
 
 } // namespace amforest
