@@ -10,10 +10,12 @@ void bind_rng(nb::module_ &m);
 void bind_options(nb::module_ &m);
 nb::dict to_dict(const Options &options);
 
-// One per label model: each binds a forest on the restricted partition, and one on the
-// unrestricted.
-void bind_classifier_forests(nb::module_ &m);
-void bind_weighted_classifier_forests(nb::module_ &m);
-void bind_regressor_forests(nb::module_ &m);
+// Forests: a label model on a partition.
+void bind_classifier_forest(nb::module_ &m);
+void bind_weighted_classifier_forest(nb::module_ &m);
+void bind_regressor_forest(nb::module_ &m);
+void bind_unrestricted_classifier_forest(nb::module_ &m);
+void bind_unrestricted_weighted_classifier_forest(nb::module_ &m);
+void bind_unrestricted_regressor_forest(nb::module_ &m);
 
 } // namespace amforest

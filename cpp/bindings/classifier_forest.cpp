@@ -4,23 +4,10 @@
 
 namespace amforest {
 
-namespace {
-
-using Counts = ClassCounts<std::uint32_t>;
-
-template <class Partition> void bind_classifier_forest(nb::module_ &m, const char *name) {
-    using Weighted = Forest<Partition, ClassCounts<double>>;
-    ForestBindings<Partition, Counts>::bind(m, name).def(
-        "with_real_counts",
-        [](const Forest<Partition, Counts> &forest) { return std::make_unique<Weighted>(forest); },
-        nb::call_guard<nb::gil_scoped_release>());
-}
-
-} // namespace
-
-void bind_classifier_forests(nb::module_ &m) {
-    bind_classifier_forest<Restricted>(m, "ClassifierForest");
-    bind_classifier_forest<Unrestricted>(m, "UnrestrictedClassifierForest");
+void bind_classifier_forest(nb::module_ &m) {
+    auto forest =
+        ForestBindings<Restricted, ClassCounts<std::uint32_t>>::bind(m, "ClassifierForest");
+    bind_with_real_counts(forest);
 }
 
 } // namespace amforest

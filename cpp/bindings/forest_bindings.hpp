@@ -498,4 +498,14 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
     }
 };
 
+// `Labels` are of the template of a label model whose counts may be whole or real numbers.
+template <class Partition, template <class> class Labels>
+void bind_with_real_counts(nb::class_<Forest<Partition, Labels<std::uint32_t>>> &cls) {
+    using Whole = Forest<Partition, Labels<std::uint32_t>>;
+    using Real = Forest<Partition, Labels<double>>;
+    cls.def(
+        "with_real_counts", [](const Whole &forest) { return std::make_unique<Real>(forest); },
+        nb::call_guard<nb::gil_scoped_release>());
+}
+
 } // namespace amforest

@@ -21,9 +21,12 @@ NB_MODULE(_core, m) {
 
     bind_rng(m);
     bind_options(m);
-    bind_classifier_forests(m);
-    bind_weighted_classifier_forests(m);
-    bind_regressor_forests(m);
+    bind_classifier_forest(m);
+    bind_weighted_classifier_forest(m);
+    bind_regressor_forest(m);
+    bind_unrestricted_classifier_forest(m);
+    bind_unrestricted_weighted_classifier_forest(m);
+    bind_unrestricted_regressor_forest(m);
 }
 
 } // namespace amforest

@@ -4,9 +4,8 @@
 
 namespace amforest {
 
-void bind_regressor_forests(nb::module_ &m) {
+void bind_regressor_forest(nb::module_ &m) {
     ForestBindings<Restricted, RunningMean>::bind(m, "RegressorForest");
-    ForestBindings<Unrestricted, RunningMean>::bind(m, "UnrestrictedRegressorForest");
 }
 
 } // namespace amforest

@@ -4,10 +4,8 @@
 
 namespace amforest {
 
-void bind_weighted_classifier_forests(nb::module_ &m) {
-    using Counts = ClassCounts<double>;
-    ForestBindings<Restricted, Counts>::bind(m, "WeightedClassifierForest");
-    ForestBindings<Unrestricted, Counts>::bind(m, "UnrestrictedWeightedClassifierForest");
+void bind_weighted_classifier_forest(nb::module_ &m) {
+    ForestBindings<Restricted, ClassCounts<double>>::bind(m, "WeightedClassifierForest");
 }
 
 } // namespace amforest

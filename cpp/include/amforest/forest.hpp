@@ -161,40 +161,30 @@ template <class Partition, LabelModel Labels> class Forest {
                                 std::span<const double> weights, double *out,
                                 std::size_t n_threads) {
             const auto lock = begin(X, n_threads);
-            const auto each_row = [&](std::size_t begin, auto trees, std::size_t worker) {
+            // Few rows find too few of their nodes in the cache to take one tree after the other:
+            // they descend all those of a thread side by side. Where a row may fail, all trees must
+            // be together.
+            constexpr std::size_t kFew = 512;
+            const std::size_t n_trees = forest_.n_trees();
+            const std::size_t n_threads_worth = forest_.worth_while(X, n_threads);
+            const std::size_t n_groups = !Partition::kSplitsOnce ? 1
+                                         : X.n_rows <= kFew ? std::min(n_threads_worth, n_trees)
+                                                            : n_trees;
+            for_each_index(n_groups, n_threads_worth, [&](std::size_t g, std::size_t worker) {
+                const std::size_t begin = g * n_trees / n_groups;
+                const std::size_t count = (g + 1) * n_trees / n_groups - begin;
+                const auto trees = std::span(forest_.trees_).subspan(begin, count);
                 in_blocks(X, worker, [&](const PreparedRows &x, std::size_t first) {
                     for (std::size_t i = 0; i < x.size(); ++i) {
                         const Row<Label> next = row(x[i], y, weights, first + i);
                         predict(trees, next.x, worker, [&](std::size_t t) {
                             return &by_tree_[((begin + t) * X.n_rows + first + i) * n_outputs_];
                         });
-                        if constexpr (trees.extent == 1)
-                            trees.front().learn([&](std::size_t) { return next; }, 1);
-                        else
-                            learn_row(trees, next);
+                        learn_row(trees, next);
                         if (!Partition::kSplitsOnce) forest_.count_row(next.weight);
                     }
                 });
-            };
-            // Few rows find too few of their nodes in the cache to take one tree after the other:
-            // they descend all those of a thread side by side. Where a row may fail, all trees must
-            // be together.
-            constexpr std::size_t kFew = 512;
-            if (!Partition::kSplitsOnce || X.n_rows <= kFew) {
-                const std::size_t n_trees = forest_.n_trees();
-                const std::size_t n_groups =
-                    Partition::kSplitsOnce ? std::min(forest_.worth_while(X, n_threads), n_trees)
-                                           : 1;
-                for_each_index(n_groups, n_groups, [&](std::size_t g, std::size_t worker) {
-                    const std::size_t begin = g * n_trees / n_groups;
-                    const std::size_t count = (g + 1) * n_trees / n_groups - begin;
-                    each_row(begin, std::span(forest_.trees_).subspan(begin, count), worker);
-                });
-            } else if constexpr (Partition::kSplitsOnce) {
-                forest_.for_each_tree(X, n_threads, [&](std::size_t t, std::size_t worker) {
-                    each_row(t, std::span<Tree, 1>(&forest_.trees_[t], 1), worker);
-                });
-            }
+            });
             if (Partition::kSplitsOnce) forest_.count_rows(X.n_rows, weights);
             // In the order of the trees: the same bits with any number of threads.
             const std::size_t size = X.n_rows * n_outputs_;

@@ -1,0 +1,13 @@
+// amforest._core.UnrestrictedClassifierForest
+#include "amforest/labels/class_counts.hpp"
+#include "forest_bindings.hpp"
+
+namespace amforest {
+
+void bind_unrestricted_classifier_forest(nb::module_ &m) {
+    using Counts = ClassCounts<std::uint32_t>;
+    auto forest = ForestBindings<Unrestricted, Counts>::bind(m, "UnrestrictedClassifierForest");
+    bind_with_real_counts(forest);
+}
+
+} // namespace amforest
