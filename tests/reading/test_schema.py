@@ -74,6 +74,36 @@ def test_new_keys_of_json_are_ignored_and_noted_once(drop):
     ]
 
 
+def test_the_second_file_of_json_has_the_columns_of_the_first(tmp_path):
+    (tmp_path / "a.ndjson").write_text('{"x": 1, "y": "a"}\n')
+    (tmp_path / "b.ndjson").write_text('{"y": "b", "new": 1}\n{"x": "word"}\n')
+    with open_stream(tmp_path) as stream:
+        batches = list(stream)
+    assert stream.schema == {"x": "number", "y": "category"}
+    rows = [row for batch in batches for row in batch.table.to_pylist()]
+    assert rows == [{"x": 1.0, "y": "a"}, {"x": None, "y": "b"}]
+    assert [reject.line for reject in batches[1].rejects] == [2]
+    assert stream.notes == [
+        f"{tmp_path / 'b.ndjson'}:1: key 'new' is not in the first rows; new keys are ignored"
+    ]
+
+
+def test_a_requested_key_may_be_missing_in_the_first_rows_of_json():
+    rows = ['{"x": 1}'] * 1500 + ['{"x": 2, "late": "a"}']
+    with open_stream(csv_file("\n".join(rows)), format="ndjson", types="late=category") as stream:
+        rows = [row for batch in stream for row in batch.table.to_pylist()]
+    assert rows[-2:] == [{"x": 1.0, "late": None}, {"x": 2.0, "late": "a"}]
+    assert stream.notes == ["<BytesIO>: no key 'late' in the first rows; expected one of 'x'"]
+
+
+def test_bad_lines_before_the_first_object_of_json_are_rejected():
+    source = csv_file("oops\n" * 3 + '{"x": 1}\n')
+    rows, rejects = read_rows(source, format="ndjson", block_bytes=5)
+    assert rows == [{"x": 1.0}]
+    assert [reject.line for reject in rejects] == [1, 2, 3]
+    assert rejects[0].reason == "invalid JSON: Expecting value at character 1"
+
+
 def test_columns_describe_the_first_rows():
     with open_stream(csv_file("x,y,z\n1,a,0.5\n2,b,1\n1,a,\n")) as stream:
         x, y, z = stream.columns
