@@ -21,8 +21,6 @@ KINDS = {
     "day": "date",
     "when": "datetime",
 }
-
-
 NAMES = ["t.csv", "t.tsv", "t.csv.gz", "t.tsv.bz2", "t.csv.zst", "t.ndjson", "t.jsonl.gz"]
 NAMES += ["t.parquet", "t.feather", "t.arrow", "t.arrows"]
 

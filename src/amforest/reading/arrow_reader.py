@@ -1,6 +1,6 @@
 """Parquet and Arrow: the file says the types; a damaged file is an error.
 
-Arrow has files and streams, which are told apart by their first bytes.
+The first bytes of Arrow say whether it is a file or a stream.
 """
 
 from __future__ import annotations
@@ -220,8 +220,7 @@ def _encode(values: pa.Array) -> pa.Array:
 def _decode(values: pa.Array) -> pa.Array:
     """Return categories of all types as strings, and other values as they are."""
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-        return values.cast(pa.string())
+        return values.dictionary_decode().cast(pa.string())
     return values.cast(pa.string()) if _kind_of(values.type) == "category" else values
 
 

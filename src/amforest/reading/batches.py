@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -87,13 +88,13 @@ class Batch:
     def __len__(self) -> int:
         return len(self.lines)
 
-    @property
+    @cached_property
     def X(self) -> pa.RecordBatch:  # noqa: N802
         """The features, as estimators take them: without the target, and with dates as numbers."""
         names = [name for name in self.table.schema.names if name != self.target]
         return expand_dates(self.table.select(names))
 
-    @property
+    @cached_property
     def y(self) -> NDArray[Any] | None:
         """The labels: float64, or strings as objects; None if the stream has no target."""
         if self.target is None:
