@@ -1,6 +1,14 @@
 """Reading: files and pipes as batches of typed rows, at constant memory.
 
-Needs pyarrow.
+Needs pyarrow. The modules, in the order in which they import each other:
+
+- `sources`: which files to read, and their bytes
+- `conversion`: text to numbers, bools, categories and dates; dates to features
+- `schema`: columns, and the kinds that are requested or inferred
+- `batches`: batches, rejects, and the conversion of a block to a batch
+- `records`: the bytes of CSV and JSON, split into records with line numbers
+- `csv_reader`, `ndjson_reader` (with `ndjson_parser`), `arrow_reader`: one reader per format
+- `stream`: `open_stream` and the stream that it returns
 """
 
 try:
