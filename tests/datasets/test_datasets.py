@@ -1,4 +1,4 @@
-"""The data sets have the paper's shapes, and the loader explains what it misses."""
+"""The data sets have the paper's shapes, and an error says what is missing."""
 
 import os
 import zipfile
@@ -89,7 +89,7 @@ def test_a_row_has_exactly_one_level_of_each_categorical_column(dataset):
 
 
 @needs_data
-def test_no_feature_of_cardio_gives_the_target_away():
+def test_no_feature_of_cardio_determines_the_target():
     diagnosis = {"A", "B", "C", "D", "E", "AD", "DE", "LD", "FS", "SUSP", "CLASS", "NSP"}
     assert diagnosis.isdisjoint(datasets.load("cardio").feature_names)
 
@@ -107,7 +107,7 @@ def test_numeric_labels_sort_as_numbers(write_csv):
     assert letter.y.tolist() == [1, 0]
 
 
-def test_words_become_one_hot_columns_in_place(write_csv):
+def test_categories_become_one_hot_columns_in_place(write_csv):
     rows = "NJ,1,no,no,5,True.\nKS,2,yes,no,9,False.\n"
     header = "State,Phone,Int'l Plan,VMail Plan,Day Mins,Churn?\n"
     churn = datasets.load("churn", folder=write_csv("churn", header + rows))
@@ -116,7 +116,7 @@ def test_words_become_one_hot_columns_in_place(write_csv):
     assert churn.classes == ("False.", "True.")
 
 
-def test_words_may_stay_one_column_of_their_numbers(write_csv):
+def test_categories_may_stay_one_column_of_codes(write_csv):
     rows = "NJ,1,no,no,5,True.\nKS,2,yes,no,9,False.\n"
     header = "State,Phone,Int'l Plan,VMail Plan,Day Mins,Churn?\n"
     churn = datasets.load("churn", one_hot=False, folder=write_csv("churn", header + rows))
@@ -126,7 +126,7 @@ def test_words_may_stay_one_column_of_their_numbers(write_csv):
     assert churn.X.tolist() == [[1, 0, 0, 0], [0, 1, 0, 1]]
 
 
-def test_raw_words_stay_words_and_numbers_the_files(write_csv):
+def test_raw_categories_are_strings_and_raw_numbers_are_those_of_the_file(write_csv):
     rows = "NJ,1,no,no,5.25,True.\nKS,2,yes,no,9,False.\n"
     header = "State,Phone,Int'l Plan,VMail Plan,Day Mins,Churn?\n"
     churn = datasets.load("churn", raw=True, folder=write_csv("churn", header + rows))
@@ -143,8 +143,8 @@ def test_raw_numbers_are_a_matrix_of_doubles(write_csv):
 
 
 @needs_data
-@pytest.mark.parametrize("name", [*ONE_HOT_LEVELS, "cardio"])
-def test_the_variants_hold_the_same(name):
+@pytest.mark.parametrize("name", ["adult", "car", "churn", "cardio"])
+def test_one_hot_codes_and_raw_features_agree(name):
     one_hot, codes, raw = (
         datasets.load(name, **variant) for variant in ({}, {"one_hot": False}, {"raw": True})
     )
@@ -164,7 +164,7 @@ def test_the_variants_hold_the_same(name):
             assert np.array_equal(one_hot.X[:, one_hot.feature_names.index(feature)], codes.X[:, j])
 
 
-def test_raw_words_are_learnt_as_categories(write_csv):
+def test_raw_categories_can_be_learned(write_csv):
     rows = "vhigh,low,2,2,small,low,unacc\nlow,low,4,4,big,high,vgood\n" * 20
     car = datasets.load("car", raw=True, folder=write_csv("car", rows))
     forest = AMFClassifier(categorical_features=car.categorical_features, random_state=0)
@@ -176,38 +176,38 @@ def test_cardio_has_decimal_commas(write_csv):
     assert datasets.load("cardio", folder=folder).X.tolist() == [[0], [1], [0.25]]
 
 
-def test_a_ragged_file_is_refused(write_csv):
+def test_a_ragged_file_is_an_error(write_csv):
     with pytest.raises(ValueError, match="row 2"):
         datasets.load("letter", folder=write_csv("letter", ",X0,y\n0,1,1\n1,2\n"))
 
 
-def test_a_file_that_unpacks_to_too_much_is_refused(write_csv, monkeypatch):
-    monkeypatch.setattr(datasets.uci, "MOST_BYTES", 20)
+def test_a_file_that_unpacks_to_too_much_is_an_error(write_csv, monkeypatch):
+    monkeypatch.setattr(datasets.uci, "MAX_BYTES", 20)
     folder = write_csv("letter", ",X0,y\n" + "0,1,1\n" * 10)
     with pytest.raises(ValueError, match=r"letter\.csv\.zip unpacks to more than 20 bytes"):
         datasets.load("letter", folder=folder)
 
 
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:40], lambda data: b"PK"])
-def test_a_damaged_archive_is_refused(write_csv, damage):
+def test_a_damaged_archive_is_an_error(write_csv, damage):
     path = write_csv("letter", ",X0,y\n0,1,1\n") / "letter.csv.zip"
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(
-        ValueError, match=r"letter\.csv\.zip is not an archive that holds letter\.csv"
+        ValueError, match=r"letter\.csv\.zip is not an archive that contains letter\.csv"
     ):
         datasets.load("letter", folder=path.parent)
 
 
-def test_an_archive_without_the_file_is_refused(write_csv):
+def test_an_archive_without_the_file_is_an_error(write_csv):
     folder = write_csv("letter", ",X0,y\n0,1,1\n")
     (folder / "letter.csv.zip").rename(folder / "satimage.csv.zip")
     with pytest.raises(
-        ValueError, match=r"satimage\.csv\.zip is not an archive that holds satimage"
+        ValueError, match=r"satimage\.csv\.zip is not an archive that contains satimage"
     ):
         datasets.load("satimage", folder=folder)
 
 
-def test_an_unknown_name_is_refused_with_the_list_of_names():
+def test_an_unknown_name_is_an_error_that_lists_the_names():
     with pytest.raises(ValueError, match=r"'iris'.*adult, bank, .*spambase"):
         datasets.load("iris")
 
@@ -224,7 +224,7 @@ def test_the_error_names_the_folder_that_does_not_exist(tmp_path):
         datasets.load("adult", folder=tmp_path / "nowhere")
 
 
-def test_the_error_names_the_file_that_the_folder_lacks(tmp_path, monkeypatch):
+def test_the_error_names_the_file_that_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("AMFOREST_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"cardiotocography\.csv\.zip does not exist"):
         datasets.load("cardio")

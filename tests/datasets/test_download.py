@@ -1,4 +1,4 @@
-"""Downloads are whole and what they should be, or leave nothing; errors say what to do."""
+"""A download has the right checksum or leaves no file; errors say what to do."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from amforest import datasets
-from amforest.datasets import _progress, download
+from amforest.datasets import download
 
 DATA = os.environ.get("AMFOREST_DATA")
 TRUE_FILES = download.FILES
@@ -47,7 +47,7 @@ CAR_ZIP = FILES["car"]
 
 @contextmanager
 def serving(answer):
-    """Serve at a local address whatever a function writes to a request."""
+    """Serve at a local address the response that a function writes to a request."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -70,7 +70,7 @@ def serving(answer):
 
 
 def sends(content, *, length=None):
-    """Return an answer of some bytes, of which it may announce more."""
+    """Return a handler that sends bytes, perhaps fewer than the length that it announces."""
 
     def answer(request):
         request.send_response(200)
@@ -82,13 +82,13 @@ def sends(content, *, length=None):
 
 
 def sends_files(request):
-    """Answer with the file that is asked for."""
+    """Send the requested file."""
     sends(FILES[request.path.removeprefix("/data/").removesuffix(".csv.zip")])(request)
 
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch, tmp_path):
-    """Small files in place of the true ones, an empty cache, and nobody at the address."""
+    """Use small files instead of the real ones, an empty cache, and a URL without a server."""
     files = {stem: (len(file), sha256(file)) for stem, file in FILES.items()}
     monkeypatch.setattr(download, "FILES", files)
     monkeypatch.delenv("AMFOREST_DATA", raising=False)
@@ -99,7 +99,7 @@ def small_files(monkeypatch, tmp_path):
 
 @pytest.fixture
 def serve(monkeypatch):
-    """Return a context manager that serves an answer at the address of downloads."""
+    """Return a context manager that runs a handler at the URL of downloads."""
 
     @contextmanager
     def serve(answer):
@@ -124,15 +124,15 @@ def test_loading_downloads_its_file_once(serve, monkeypatch, end):
     assert cached() == ["car.csv.zip"]
 
 
-def test_fetching_downloads_what_is_missing(serve):
+def test_fetching_downloads_the_missing_files(serve):
     with serve(sends_files) as server:
         datasets.load("car")
-        assert not datasets.are_here()
+        assert not datasets.are_available()
         assert datasets.fetch() == datasets.cache_folder()
-    assert datasets.are_here()
+    assert datasets.are_available()
     assert server.paths == [f"/data/{stem}.csv.zip" for stem in ("car", "adult", "bank")]
     assert cached() == ["adult.csv.zip", "bank.csv.zip", "car.csv.zip"]
-    assert datasets.fetch() == datasets.cache_folder()  # nobody serves any more
+    assert datasets.fetch() == datasets.cache_folder()  # the server is closed
     assert datasets.load("car", download=False).X.shape == (2, 12)
 
 
@@ -140,13 +140,13 @@ def test_a_damaged_file_in_the_cache_is_replaced(serve):
     with serve(sends_files) as server:
         path = datasets.fetch() / "car.csv.zip"
         path.write_bytes(path.read_bytes()[:-1])
-        with pytest.raises(FileNotFoundError, match=r"car\.csv\.zip is not there, or damaged"):
+        with pytest.raises(FileNotFoundError, match=r"car\.csv\.zip is missing or damaged"):
             datasets.load("car", download=False)
         assert len(datasets.load("car").y) == 2
     assert server.paths[3:] == ["/data/car.csv.zip"]
 
 
-def test_what_was_fetched_before_an_error_is_kept(serve):
+def test_files_downloaded_before_an_error_are_kept(serve):
     def lacks_bank(request):
         request.send_error(404) if "bank" in request.path else sends_files(request)
 
@@ -164,20 +164,20 @@ def test_what_was_fetched_before_an_error_is_kept(serve):
         (b"", r"it has 0 of \d+ bytes"),
     ],
 )
-def test_another_content_is_refused_and_leaves_nothing(serve, tampered, reason):
+def test_another_content_is_an_error_and_leaves_no_file(serve, tampered, reason):
     with serve(sends(tampered)), pytest.raises(FileNotFoundError, match=reason):
         datasets.load("car")
     assert cached() == []
 
 
-def test_an_endless_answer_is_cut_off(serve):
+def test_an_endless_response_is_cut_off(serve):
     def endless(request):
         request.send_response(200)
         request.end_headers()
         try:
             while True:
                 request.wfile.write(bytes(1 << 16))
-        except OSError:  # nobody listens any more
+        except OSError:  # the client has closed the connection
             pass
 
     with serve(endless), pytest.raises(FileNotFoundError, match="more than"):
@@ -191,7 +191,7 @@ def test_a_connection_that_breaks_is_an_error(serve):
     assert cached() == []
 
 
-def test_a_silent_server_is_given_up(serve, monkeypatch):
+def test_a_silent_server_times_out(serve, monkeypatch):
     monkeypatch.setattr(download, "TIMEOUT", 0.1)
     enough = threading.Event()
     with serve(lambda request: enough.wait(10)):
@@ -201,7 +201,7 @@ def test_a_silent_server_is_given_up(serve, monkeypatch):
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9", "nonsense", "http://[", "ftp://127.0.0.1:9"])
-def test_the_error_names_the_data_set_the_address_and_the_remedy(monkeypatch, url):
+def test_the_error_names_the_data_set_the_url_and_the_remedy(monkeypatch, url):
     monkeypatch.setenv("AMFOREST_DATA_URL", url)
     for get in (lambda: datasets.load("car"), datasets.fetch):
         with pytest.raises(FileNotFoundError) as caught:
@@ -212,20 +212,20 @@ def test_the_error_names_the_data_set_the_address_and_the_remedy(monkeypatch, ur
 
 
 def test_without_a_download_the_error_says_what_to_do():
-    remedy = r"set AMFOREST_DATA to a folder that holds car\.csv\.zip, or let it download"
+    remedy = r"set AMFOREST_DATA to a folder that holds car\.csv\.zip, or allow the download"
     with pytest.raises(FileNotFoundError, match=remedy):
         datasets.load("car", download=False)
     assert not datasets.cache_folder().exists()
 
 
-def test_a_cache_that_cannot_be_made_is_named_before_the_download(serve, tmp_path):
+def test_a_cache_that_cannot_be_created_is_an_error_before_the_download(serve, tmp_path):
     (tmp_path / "cache").touch()
     with serve(sends_files) as server, pytest.raises(OSError, match=r"cache .*AMFOREST_CACHE"):
         datasets.load("car")
     assert server.paths == []
 
 
-def test_a_folder_of_ones_own_is_never_downloaded_to(monkeypatch, tmp_path):
+def test_nothing_is_downloaded_to_a_given_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("AMFOREST_DATA", str(tmp_path))
     assert datasets.fetch() == tmp_path
     with pytest.raises(FileNotFoundError, match=r"car\.csv\.zip does not exist"):
@@ -233,7 +233,7 @@ def test_a_folder_of_ones_own_is_never_downloaded_to(monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
+def test_environment_variables_set_the_cache_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("AMFOREST_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -244,33 +244,34 @@ def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
     assert datasets.cache_folder() == tmp_path / "own"
 
 
-def test_an_interrupted_download_leaves_nothing(serve):
-    """The first bytes of a true file come, then the user has enough."""
-    begun, enough = threading.Event(), threading.Event()
+@pytest.mark.slow
+def test_an_interrupted_download_leaves_no_file(serve):
+    """The first bytes of a file arrive, then the user presses Ctrl-C."""
+    started, finished = threading.Event(), threading.Event()
 
     def slow(request):
         sends(bytes(1 << 17), length=TRUE_FILES["adult"][0])(request)
-        begun.set()
-        enough.wait(30)
+        started.set()
+        finished.wait(30)
 
     command = [sys.executable, "-c", "from amforest import datasets; datasets.fetch()"]
     with serve(slow):
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert begun.wait(60)
+        assert started.wait(60)
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         errors = process.communicate(timeout=60)[1]
-        enough.set()
+        finished.set()
     assert "KeyboardInterrupt" in errors
     assert cached() == []
 
 
 @pytest.mark.parametrize("has_rich", [True, False])
-def test_a_terminal_shows_the_progress(serve, monkeypatch, has_rich):
+def test_progress_is_shown_in_a_terminal(serve, monkeypatch, has_rich):
     if has_rich:
         pytest.importorskip("rich")
     else:
-        monkeypatch.setattr(_progress, "find_spec", lambda name: None)
+        monkeypatch.setattr(download, "find_spec", lambda name: None)
     reader, writer = pty.openpty()
     with os.fdopen(writer, "w") as terminal, serve(sends_files):
         monkeypatch.setattr(sys, "stderr", terminal)
@@ -283,14 +284,14 @@ def test_a_terminal_shows_the_progress(serve, monkeypatch, has_rich):
         assert percents == sorted({0, *percents, 100})
 
 
-def test_no_terminal_shows_nothing(serve, capsys):
+def test_without_a_terminal_no_progress_is_shown(serve, capsys):
     with serve(sends_files):
         datasets.fetch()
     assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.skipif(not DATA, reason="needs the UCI data sets")
-def test_the_table_is_that_of_the_files():
+def test_sizes_and_checksums_are_those_of_the_files():
     for stem, (n_bytes, checksum) in TRUE_FILES.items():
         content = (Path(DATA) / f"{stem}.csv.zip").read_bytes()
         assert (len(content), sha256(content)) == (n_bytes, checksum)

@@ -1,4 +1,4 @@
-"""Generated data are what their names say, the same for the same seed, and refuse nonsense."""
+"""Generated data have the properties that their names say, and depend on the seed only."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_toys_are_two_balanced_classes_that_noise_blurs(name):
     assert score(2.0) < 0.75
 
 
-def test_only_the_clouds_are_parted_by_a_line():
+def test_only_the_clouds_are_linearly_separable():
     scores = {}
     for name in datasets.TOYS:
         X, y = datasets.make_toy(name, 1000, noise=0.05, random_state=0)
@@ -76,20 +76,20 @@ def test_signals_span_the_unit_interval_and_noise_is_added(name):
 def test_roughness_is_the_mean_absolute_slope(name):
     x = np.linspace(0, 1, 200_001)
     slopes = np.abs(np.diff(datasets.signal(x, name)))
-    for place, low, high in ((0.5, 0.45, 0.55), (0.02, 0.0, 0.07), (1.0, 0.95, 1.0)):
+    for point, low, high in ((0.5, 0.45, 0.55), (0.02, 0.0, 0.07), (1.0, 0.95, 1.0)):
         inside = (x[:-1] >= low - 1e-9) & (x[1:] <= high + 1e-9)
         expected = slopes[inside].sum() / (high - low)
-        assert datasets.roughness([place], name, width=0.1)[0] == pytest.approx(expected, rel=1e-3)
+        assert datasets.roughness([point], name, width=0.1)[0] == pytest.approx(expected, rel=1e-3)
 
 
-def test_signals_are_rough_where_one_sees_it():
+def test_roughness_is_larger_at_peaks_and_fast_waves():
     assert datasets.roughness([0.5], "blocks")[0] == 0
     assert datasets.roughness([0.78], "bumps")[0] > 50 * datasets.roughness([0.55], "bumps")[0]
     assert (np.diff(datasets.roughness([0.1, 0.3, 0.9], "doppler", width=0.2)) < 0).all()
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_what_was_learnt_goes_stale_at_an_abrupt_change(task):
+def test_an_abrupt_change_makes_a_fitted_model_worse(task):
     X, y = datasets.make_drift(3000, task=task, n_changes=1, noise=0.05, random_state=0)
     Forest = ExtraTreesClassifier if task == "classification" else ExtraTreesRegressor
     forest = Forest(random_state=0).fit(X[:1000], y[:1000])
@@ -97,7 +97,7 @@ def test_what_was_learnt_goes_stale_at_an_abrupt_change(task):
     assert forest.score(X[1500:], y[1500:]) < 0.6
 
 
-def test_a_gradual_change_is_one_that_grows():
+def test_a_gradual_change_makes_a_fitted_model_worse_and_worse():
     X, y = datasets.make_drift(8000, drift="gradual", n_changes=2, noise=0.0, random_state=0)
     forest = ExtraTreesClassifier(random_state=0).fit(X[:500], y[:500])
     scores = [forest.score(X[i : i + 1500], y[i : i + 1500]) for i in (500, 3000, 6500)]
@@ -110,15 +110,15 @@ def test_without_changes_nothing_drifts():
         assert LogisticRegression(C=1e6).fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.97
 
 
-def test_noise_is_the_share_of_wrong_classes():
+def test_noise_is_the_fraction_of_flipped_classes():
     X, y = datasets.make_drift(4000, n_changes=0, noise=0.3, random_state=0)
     assert LogisticRegression().fit(X, y).score(X, y) == pytest.approx(0.7, abs=0.03)
 
 
 @pytest.mark.parametrize("name", datasets.NAMES)
-def test_stand_ins_have_the_shape_of_the_data_set(name):
+def test_simulated_data_have_the_shape_of_the_data_set(name):
     n_rows, n_features, n_classes = datasets.SHAPES[name]
-    data = datasets.simulated(name)
+    data = datasets.make_simulated(name)
     assert data.name == name
     assert data.X.shape == (n_rows, n_features)
     assert data.X.dtype == np.float32
@@ -132,8 +132,8 @@ def test_stand_ins_have_the_shape_of_the_data_set(name):
     assert sizes.max() - sizes.min() <= 1
 
 
-def test_stand_ins_are_fixed_can_be_learnt_and_are_not_trivial():
-    data, again = (datasets.simulated("satimage", 1000) for _ in range(2))
+def test_simulated_data_are_fixed_learnable_and_not_trivial():
+    data, again = (datasets.make_simulated("satimage", 1000) for _ in range(2))
     assert np.array_equal(data.X, again.X)
     assert np.array_equal(data.y, again.y)
     assert data.X.shape == (1000, 36)
@@ -144,25 +144,28 @@ def test_stand_ins_are_fixed_can_be_learnt_and_are_not_trivial():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: datasets.make_toy("squares"), "unknown toy 'squares'; known are moons"),
+        (lambda: datasets.make_toy("squares"), "unknown toy 'squares'; expected one of moons"),
         (lambda: datasets.make_toy("moons", 1), "n_samples == 1, must be >= 2"),
         (lambda: datasets.make_toy("moons", noise=-1.0), "noise == -1.0, must be >= 0"),
-        (lambda: datasets.make_signal("siren"), "unknown signal 'siren'; known are blocks"),
+        (lambda: datasets.make_signal("siren"), "unknown signal 'siren'; expected one of blocks"),
         (lambda: datasets.make_signal("bumps", 0), "n_samples == 0, must be >= 1"),
         (lambda: datasets.signal([0.5], "siren"), "unknown signal 'siren'"),
         (lambda: datasets.signal([1.5], "bumps"), r"outside of \[0, 1\]"),
         (lambda: datasets.signal([[0.5]], "bumps"), r"x has shape \(1, 1\)"),
         (lambda: datasets.roughness([0.5], "bumps", width=0), "width == 0, must be >= 0.001"),
         (lambda: datasets.make_drift(task="ranking"), "unknown task 'ranking'"),
-        (lambda: datasets.make_drift(drift="sudden"), "unknown drift 'sudden'; known are abrupt"),
+        (
+            lambda: datasets.make_drift(drift="sudden"),
+            "unknown drift 'sudden'; expected one of abrupt",
+        ),
         (lambda: datasets.make_drift(n_features=1), "n_features == 1, must be >= 2"),
         (lambda: datasets.make_drift(noise=0.6), "noise == 0.6, must be <= 0.5"),
         (lambda: datasets.make_drift(n_changes=-1), "n_changes == -1, must be >= 0"),
-        (lambda: datasets.simulated("iris"), "unknown data set 'iris'; known are adult"),
-        (lambda: datasets.simulated("car", 0), "n_samples == 0, must be >= 1"),
+        (lambda: datasets.make_simulated("iris"), "unknown data set 'iris'; expected one of adult"),
+        (lambda: datasets.make_simulated("car", 0), "n_samples == 0, must be >= 1"),
     ],
 )
-def test_nonsense_is_refused(call, message):
+def test_an_invalid_argument_is_an_error(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

@@ -1,10 +1,7 @@
-"""Data to learn from: the paper's ten UCI data sets (Table 3), and generators.
+"""Data sets: the paper's ten UCI data sets (Table 3), downloaded if needed, and generated ones."""
 
-This is the only package that reads or downloads data.
-"""
-
-from amforest.datasets.download import are_here, cache_folder, fetch
-from amforest.datasets.generators import SHAPES, TOYS, make_drift, make_toy, simulated
+from amforest.datasets.download import are_available, cache_folder, fetch
+from amforest.datasets.generators import SHAPES, TOYS, make_drift, make_simulated, make_toy
 from amforest.datasets.signals import SIGNALS, make_signal, roughness, signal
 from amforest.datasets.uci import NAMES, Dataset, load
 
@@ -14,14 +11,14 @@ __all__ = [
     "SIGNALS",
     "TOYS",
     "Dataset",
-    "are_here",
+    "are_available",
     "cache_folder",
     "fetch",
     "load",
     "make_drift",
     "make_signal",
+    "make_simulated",
     "make_toy",
     "roughness",
     "signal",
-    "simulated",
 ]

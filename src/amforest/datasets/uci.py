@@ -1,13 +1,13 @@
 """The paper's ten UCI data sets (Table 3).
 
-Each file is described by one entry of a table; one loader serves them all.
+A table describes the file of each data set; one function loads them all.
 """
 
 import io
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,33 +15,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest.datasets.download import find
+from amforest.datasets.download import find_file
 
 __all__ = ["NAMES", "Dataset", "load"]
 
-MOST_BYTES = 1 << 26  # of an unpacked file: more than twice the largest
+MAX_BYTES = 1 << 26  # of an unpacked file: more than twice the largest
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A classification data set, ready to be streamed.
+    """A classification data set.
 
     Attributes
     ----------
     name : str
         The paper's name for it.
     X : ndarray of shape (n_samples, n_features)
-        The features, C-contiguous, rows in the file's order: float32, in [0, 1] or the numbers of
-        levels. If raw, as the file has them: float64, or objects where some are words.
+        The features, C-contiguous, rows in the file's order: float32, in [0, 1] or the codes of
+        categories. If raw, the values of the file: float64, or objects if some are strings.
     y : ndarray of shape (n_samples,), int64
         The class of each row, as an index into `classes`.
     classes : tuple of str
-        The labels as the file spells them.
+        The labels, as in the file.
     feature_names : tuple of str
-        One name per column of `X`; a one-hot column is called ``column=level``.
+        One name per column of `X`; the name of a one-hot column is ``column=category``.
     categories : tuple of tuple of str
-        One per column of `X`: the levels that it holds, as words or as their numbers, or none if
-        it holds other numbers.
+        For each column of `X` its categories, in the order of their codes; empty if it is numeric.
     """
 
     name: str
@@ -53,33 +52,33 @@ class Dataset:
 
     @property
     def categorical_features(self) -> list[int]:
-        """The columns of `X` that hold categories, as the estimators' parameter of this name."""
+        """The categorical columns of `X`, for the estimators' parameter of this name."""
         return [j for j, levels in enumerate(self.categories) if levels]
 
 
 @dataclass(frozen=True)
 class _Spec:
-    """How to read one file; what is not listed is a number."""
+    """How to read one file; columns not listed are numeric."""
 
     target: str = "y"
     categorical: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()  # names, for a file without a header
+    columns: tuple[str, ...] = ()  # names, if the file has no header
     separator: str = ","
     decimal: str = "."
-    stem: str = ""  # of the file's name, where it is not the data set's
+    stem: str = ""  # of the file name, if it is not the name of the data set
 
 
 def _numbered(n_features: int) -> tuple[str, ...]:
-    """Return the columns X0, X1, ... and y of a file that names none."""
+    """Return the names X0, X1, ... and y, for a file without a header."""
     return (*(f"X{j}" for j in range(n_features)), "y")
 
 
-# The widths of Table 3 follow from one rule: words are one-hot with every level kept, and
-# integer codes stay numbers. So bank's `day`, cardio's `Tendency`, churn's `Area Code` and all of
-# default_cb are numeric.
+# The numbers of features of Table 3 follow from one rule: strings are one-hot with every category
+# kept, and integer codes stay numeric: bank's `day`, cardio's `Tendency`, churn's `Area Code` and
+# all of default_cb.
 _SPECS = {
-    # "?" counts as a level of its own. The file lacks UCI's education-num, a code of `education`.
+    # "?" is a category of its own. The file lacks UCI's education-num, a code of `education`.
     "adult": _Spec(
         target="income",
         categorical=(
@@ -104,7 +103,7 @@ _SPECS = {
         columns=("buying", "maint", "doors", "persons", "lug_boot", "safety", "class"),
     ),
     # Dropped: identifiers; DR, which is always 0; and A to CLASS, the experts' ten-class diagnosis,
-    # which gives the target away in 98 % of the rows.
+    # which determines the target in 98 % of the rows.
     "cardio": _Spec(
         stem="cardiotocography",
         target="NSP",
@@ -129,7 +128,7 @@ _SPECS = {
 }
 
 NAMES: tuple[str, ...] = tuple(_SPECS)
-"""The names that `load` knows, in alphabetical order."""
+"""The names that `load` accepts, in alphabetical order."""
 
 
 def load(
@@ -151,15 +150,15 @@ def load(
     name : str
         One of `NAMES`.
     one_hot : bool, default=True
-        If False, a categorical column stays one column, of the numbers of its levels.
+        If False, a categorical column stays one column, of the codes of its categories.
     raw : bool, default=False
-        If True, nothing is scaled or encoded, whatever `one_hot` says: categories are words, and
-        numbers are the file's.
+        If True, nothing is scaled or encoded, whatever `one_hot` is: categories are strings, and
+        numbers are those of the file.
     folder : path-like, optional
-        The folder of the zipped CSV files; by default the one that the environment variable
-        AMFOREST_DATA names, and else the cache.
+        The folder of the zipped CSV files; by default the value of the environment variable
+        AMFOREST_DATA, else the cache.
     download : bool, default=True
-        Whether to download what the cache lacks; see `fetch`.
+        Whether to download a file that the cache does not have; see `fetch`.
 
     Returns
     -------
@@ -171,7 +170,7 @@ def load(
     ValueError
         If the name is unknown, or the file is damaged.
     FileNotFoundError
-        If the folder or the file is absent, or cannot be downloaded.
+        If the folder or the file does not exist, or cannot be downloaded.
 
     Examples
     --------
@@ -183,10 +182,9 @@ def load(
         ...
     FileNotFoundError: nowhere does not exist; set AMFOREST_DATA to a folder that holds car.csv.zip
     """
-    if name not in _SPECS:
-        raise ValueError(f"unknown data set {name!r}; known are {', '.join(NAMES)}")
+    check_name(name, "data set", NAMES)
     spec = _SPECS[name]
-    table = _read(find(spec.stem or name, folder, download=download), spec)
+    table = _read(find_file(spec.stem or name, folder, download=download), spec)
     classes, y = _encode(table.pop(spec.target))
     columns = [
         column
@@ -197,6 +195,12 @@ def load(
     feature_names = tuple(column.name for column in columns)
     categories = tuple(column.levels for column in columns)
     return Dataset(name, X, y, classes, feature_names, categories)
+
+
+def check_name(name: str, what: str, names: Iterable[str]) -> None:
+    """Raise ValueError if a name is not one of those expected."""
+    if name not in names:
+        raise ValueError(f"unknown {what} {name!r}; expected one of {', '.join(names)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +215,7 @@ class _Column:
 def _columns(
     name: str, values: NDArray[Any], is_categorical: bool, one_hot: bool, raw: bool
 ) -> Iterator[_Column]:
-    """Yield what a column of the file becomes."""
+    """Yield the columns of X for a column of the file."""
     if not is_categorical:
         yield _Column(name, values if raw else _min_max(values))
         return
@@ -227,12 +231,12 @@ def _columns(
 
 
 def _read(path: Path, spec: _Spec) -> dict[str, NDArray[Any]]:
-    """Return a file's columns by name: words and the target as str objects, the rest as numbers."""
+    """Return the columns by name: categories and the target as str objects, the rest as numbers."""
     lines = io.StringIO(_unzip(path).decode().replace(spec.decimal, "."))
     names = spec.columns or next(lines).strip().split(spec.separator)
     kept = [j for j, name in enumerate(names) if name not in spec.dropped]
-    words = {*spec.categorical, spec.target}
-    dtype = np.dtype([(names[j], "O" if names[j] in words else "f8") for j in kept])
+    strings = {*spec.categorical, spec.target}
+    dtype = np.dtype([(names[j], "O" if names[j] in strings else "f8") for j in kept])
     table = np.loadtxt(
         lines, dtype=dtype, comments=None, delimiter=spec.separator, usecols=kept, ndmin=1
     )
@@ -240,21 +244,21 @@ def _read(path: Path, spec: _Spec) -> dict[str, NDArray[Any]]:
 
 
 def _unzip(path: Path) -> bytes:
-    """Return the CSV file of an archive, which may claim any size and unpack to any other."""
+    """Return the content of the CSV file of an archive; do not trust the size that it states."""
     try:
-        # By its name: the archives also hold a macOS resource file.
+        # By its name: the archives also contain a macOS resource file.
         with zipfile.ZipFile(path) as archive, archive.open(path.stem) as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, RuntimeError) as error:
-        raise ValueError(f"{path} is not an archive that holds {path.stem} ({error})") from error
-    if len(content) > MOST_BYTES:
-        raise ValueError(f"{path} unpacks to more than {MOST_BYTES:,} bytes")
+        raise ValueError(f"{path} is not an archive that contains {path.stem} ({error})") from error
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"{path} unpacks to more than {MAX_BYTES:,} bytes")
     return content
 
 
 def _encode(column: NDArray[np.object_]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Return the sorted levels and each value's index; numbers sort as numbers: 2 before 10."""
-    values = [value.strip() for value in column]  # adult has blanks after its commas
+    """Return the sorted categories and each value's code; numbers sort as numbers: 2 before 10."""
+    values = [value.strip() for value in column]  # adult has a blank after each comma
     distinct = set(values)
     try:
         levels = sorted(distinct, key=float)

@@ -1,15 +1,26 @@
-"""Reading: from files and pipes to typed batches of rows, at constant memory.
+"""Reading: files and pipes as batches of typed rows, at constant memory.
 
-Needs pyarrow.
+Needs pyarrow. The modules, in the order in which they import each other:
+
+- `sources`: which files to read, and their bytes
+- `conversion`: text to numbers, bools, categories and dates; dates to features
+- `schema`: columns, and the kinds that are requested or inferred
+- `batches`: batches, rejects, and the conversion of a block to a batch
+- `records`: the bytes of CSV and JSON, split into records with line numbers
+- `csv_reader`, `ndjson_reader` (with `ndjson_parser`), `arrow_reader`: one reader per format
+- `stream`: `open_stream` and the stream that it returns
 """
 
+try:
+    import pyarrow  # noqa: F401
+except ImportError as error:
+    raise ImportError("amforest.reading needs pyarrow: pip install amforest[cli]") from error
+
 from amforest.reading.batches import Batch, Reject, RejectedRow, split_target
-from amforest.reading.columns import KINDS, Column, parse_types
-from amforest.reading.dates import expand_dates
-from amforest.reading.names import StreamError
-from amforest.reading.opening import open_stream
-from amforest.reading.sources import FORMATS
-from amforest.reading.stream import Stream
+from amforest.reading.conversion import expand_dates
+from amforest.reading.schema import KINDS, Column, parse_types
+from amforest.reading.sources import FORMATS, StreamError
+from amforest.reading.stream import Stream, open_stream
 
 __all__ = [
     "FORMATS",

@@ -1,28 +1,40 @@
-"""Rows of Parquet and Arrow: the types are the file's, and what is damaged is refused."""
+"""Parquet and Arrow: the file says the types; a damaged file is an error.
+
+The first bytes of Arrow say whether it is a file or a stream.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from itertools import chain
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from amforest.reading._arrow import Array, RecordBatch, pa
-from amforest.reading.arrow_files import open_file
-from amforest.reading.arrow_types import as_kind, as_text, check_type, find_column, kind_of
-from amforest.reading.batches import Reject, row_text
-from amforest.reading.columns import Column
-from amforest.reading.names import EmptyFileError, StreamError, repeated
-from amforest.reading.rows import Stretch
-from amforest.reading.sources import File
-from amforest.reading.text_reader import SAMPLE_ROWS, is_text
+from amforest.reading.batches import RawBlock, Reject, show_row
+from amforest.reading.conversion import DAY, Mask
+from amforest.reading.records import is_utf8
+from amforest.reading.schema import (
+    SAMPLE_ROWS,
+    Column,
+    check_unique,
+    describe_column,
+    infer_column,
+)
+from amforest.reading.sources import ByteReader, EmptyFileError, File, StreamError
+
+_MAGIC = b"ARROW1\0\0"  # begins a file; a stream follows it
+_OTHER_MAGIC = {b"PAR1": "Parquet", b"FEA1": "Feather version 1, which is no longer supported"}
 
 
 class ArrowReader:
-    """One file of Parquet or Arrow.
+    """Read one file of Parquet or Arrow.
 
     Parameters
     ----------
@@ -31,6 +43,8 @@ class ArrowReader:
 
     Attributes
     ----------
+    file : str
+        The name of the file.
     names : list of str
     notes : list of str
     """
@@ -42,75 +56,74 @@ class ArrowReader:
         self._is_pipe = not file.is_regular
         if file.size == 0:
             raise EmptyFileError(f"{self.file} is empty")
-        with self._errors(f"is not {file.format.title()}"):
-            self._opened = open_file(file)
+        with self._wrap_errors(f"is not {file.format.title()}"):
+            self._opened = _open(file)
         self.names: list[str] = self._opened.schema.names
-        if (name := repeated(self.names)) is not None:
-            raise StreamError(f"{self.file} has several columns {name!r}")
-        self._sample: list[Stretch] = []
-        self._rest: Iterator[Stretch] | None = None
+        check_unique(self.names, self.file)
+        self._sample: list[RawBlock] = []
+        self._rest: Iterator[RawBlock] | None = None
 
     @property
     def n_read(self) -> int:
-        """How many bytes of the file were read, as far as one can tell."""
+        """An estimate of the number of bytes read from the file."""
         return self._opened.n_read
 
     def close(self) -> None:
         """Close the file."""
         self._opened.close()
 
-    def find_columns(
+    def infer_columns(
         self, names: Sequence[str], types: Mapping[str, str]
     ) -> tuple[list[Column], list[str]]:
-        """Find what the columns hold."""
+        """Return the columns as the file or the user says; and no notes."""
         self._rest = self._read(names)
         n_rows = 0
-        for stretch in self._rest:
-            self._sample.append(stretch)
-            n_rows += len(stretch.lines)
+        for block in self._rest:
+            self._sample.append(block)
+            n_rows += len(block.lines)
             if n_rows >= SAMPLE_ROWS or (self._is_pipe and n_rows):
                 break
         columns = []
         for j, name in enumerate(names):
-            empty = _plain(pa.array([], self._opened.schema.field(name).type))
-            values = pa.concat_arrays([stretch.values[j] for stretch in self._sample] or [empty])
-            columns.append(find_column(name, types.get(name), values[:SAMPLE_ROWS]))
+            empty = pa.array([], self._opened.schema.field(name).type)
+            parts = [_decode(block.values[j][:SAMPLE_ROWS]) for block in self._sample]
+            values = pa.concat_arrays(parts or [_decode(empty)])[:SAMPLE_ROWS]
+            columns.append(_find_column(name, types.get(name), values))
         return columns, []
 
-    def stretches(self, columns: Sequence[Column]) -> Iterator[Stretch]:
-        """Yield all rows."""
+    def blocks(self, columns: Sequence[Column]) -> Iterator[RawBlock]:
+        """Yield all rows, with types that the columns can convert."""
         rest = self._rest or self._read([column.name for column in columns])
-        for stretch in chain(self._sample, rest):
-            values = [as_kind(v, c.kind) for v, c in zip(stretch.values, columns, strict=True)]
-            yield replace(stretch, values=values)
+        for block in chain(self._sample, rest):
+            values = [_cast(v, c.kind) for v, c in zip(block.values, columns, strict=True)]
+            yield replace(block, values=values)
 
-    def _read(self, names: Sequence[str]) -> Iterator[Stretch]:
+    def _read(self, names: Sequence[str]) -> Iterator[RawBlock]:
         """Yield all rows, with the types of the file."""
         for name in names:
-            check_type(self.file, name, self._opened.schema.field(name).type)
+            _check_type(self.file, name, self._opened.schema.field(name).type)
         batches = self._opened.batches(names, self._block_bytes)
         n_done = 0
         while True:
-            with self._errors(f"is damaged after row {n_done:,}"):
+            with self._wrap_errors(f"is damaged after row {n_done:,}"):
                 batch = next(batches, None)
                 if batch is None:
                     return
                 batch = batch.select(list(names))
-                is_bad = _bad_text(batch)
+                is_bad = _find_bad_text(batch)
             numbers = np.arange(n_done + 1, n_done + 1 + len(batch))
             rejects = [
-                Reject(self.file, int(numbers[row]), "not UTF-8 text", row_text(batch, row))
+                Reject(self.file, int(numbers[row]), "not UTF-8 text", show_row(batch, row))
                 for row in np.flatnonzero(is_bad).tolist()
             ]
             n_done += len(batch)
             if rejects:
                 batch, numbers = batch.filter(pa.array(~is_bad)), numbers[~is_bad]
-            values = [_plain(column) for column in batch.columns]
-            yield Stretch(self.file, numbers, values, partial(row_text, batch), rejects)
+            yield RawBlock(self.file, numbers, batch.columns, partial(show_row, batch), rejects)
 
     @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
-        """Say which file it was, in one line."""
+    def _wrap_errors(self, what: str) -> Iterator[None]:
+        """Raise errors of pyarrow as `StreamError`, in one line that names the file."""
         try:
             yield
         except (pa.ArrowException, EOFError) as error:
@@ -121,12 +134,7 @@ class ArrowReader:
             raise StreamError(f"{self.file} {what}: {str(error).splitlines()[0]}") from error
 
 
-def _plain(values: Array) -> Array:
-    """Return text of all types as strings: parts can then be put together."""
-    return as_text(values) if kind_of(values.type) == "category" else values
-
-
-def _bad_text(batch: RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _find_bad_text(batch: pa.RecordBatch) -> Mask:
     """Check all values, and mark the rows with strings that are not UTF-8.
 
     Raises
@@ -143,7 +151,203 @@ def _bad_text(batch: RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
                 is_large = pa.types.is_large_string(values.type)
                 raw = values.view(pa.large_binary() if is_large else pa.binary())
                 raw.validate(full=True)
-                is_bad |= [not is_text(value or b"") for value in raw.to_pylist()]
+                is_bad |= [not is_utf8(value or b"") for value in raw.to_pylist()]
             else:
                 values.validate(full=True)
     return is_bad
+
+
+# Types
+
+
+def _kind_of(arrow_type: pa.DataType) -> str | None:
+    """Return the kind of a column of some type; None if a stream cannot have it."""
+    types = pa.types
+    if types.is_dictionary(arrow_type):
+        return "category" if _kind_of(arrow_type.value_type) is not None else None
+    is_string_view = getattr(types, "is_string_view", lambda _: False)  # absent in older pyarrow
+    checks = {
+        "category": (types.is_string, types.is_large_string, is_string_view),
+        "number": (types.is_integer, types.is_floating, types.is_decimal, types.is_null),
+        "bool": (types.is_boolean,),
+        "date": (types.is_date,),
+        "datetime": (types.is_timestamp,),
+    }
+    return next(
+        (kind for kind, any_of in checks.items() if any(f(arrow_type) for f in any_of)), None
+    )
+
+
+def _check_type(file: str, name: str, arrow_type: pa.DataType) -> None:
+    """Raise `StreamError` if a stream cannot have a column of some type."""
+    if _kind_of(arrow_type) is None:
+        reason = "is nested" if pa.types.is_nested(arrow_type) else "has an unsupported type"
+        raise StreamError(f"{file}: column {name!r} {reason} ({arrow_type}); drop it")
+
+
+def _find_column(name: str, requested: str | None, values: pa.Array) -> Column:
+    """Return a column of the kind that the user requests, else of the file's."""
+    kind = _kind_of(values.type)
+    assert kind is not None
+    if requested in (None, kind) or (requested == "date" and kind == "datetime"):
+        return describe_column(name, kind, _cast(values, kind))
+    return infer_column(name, values.cast(pa.string()), requested)[0]
+
+
+def _cast(values: pa.Array, kind: str) -> pa.Array:
+    """Cast values to a type that a column of some kind can convert."""
+    if _kind_of(values.type) != kind:
+        return _decode(values).cast(pa.string())
+    if kind == "category":
+        return _encode(values)
+    if pa.types.is_float16(values.type):  # which older versions of pyarrow cannot cast
+        return pa.array(values.to_numpy(zero_copy_only=False).astype(np.float64))
+    if kind in ("number", "bool"):
+        return values.cast(pa.float64(), safe=False)
+    return values.cast(DAY, safe=False) if kind == "date" else values
+
+
+def _encode(values: pa.Array) -> pa.Array:
+    """Return categories as a dictionary of distinct strings; the file's own if it is one."""
+    if pa.types.is_dictionary(values.type) and len(values.dictionary) <= len(values):
+        levels = values.dictionary.cast(pa.string())
+        # A null level would not count as missing, and a repeated one would have two codes.
+        if not levels.null_count and len(levels.unique()) == len(levels):
+            return pa.DictionaryArray.from_arrays(values.indices.cast(pa.int32()), levels)
+    return _decode(values).dictionary_encode()
+
+
+def _decode(values: pa.Array) -> pa.Array:
+    """Return categories of all types as strings, and other values as they are."""
+    if pa.types.is_dictionary(values.type):
+        return values.dictionary_decode().cast(pa.string())
+    return values.cast(pa.string()) if _kind_of(values.type) == "category" else values
+
+
+# Files
+
+
+class _Opened(Protocol):
+    """An open file, and its schema."""
+
+    schema: Any
+
+    @property
+    def n_read(self) -> int:
+        """An estimate of the number of bytes read."""
+
+    def batches(self, names: Sequence[str], block_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Yield at least these columns, in batches of about `block_bytes` bytes."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+def _open(file: File) -> _Opened:
+    if file.format == "parquet":
+        if not file.is_regular:
+            raise StreamError(f"{file.name}: Parquet cannot be read from a pipe")
+        return _ParquetFile(file)
+    source = ByteReader(file)
+    try:
+        head = source.read_exactly(len(_MAGIC))
+        if head[:4] in _OTHER_MAGIC:
+            raise StreamError(f"{file.name} is {_OTHER_MAGIC[head[:4]]}")
+        if head != _MAGIC or not file.is_regular:
+            return _ArrowStream(source, b"" if head == _MAGIC else head)
+    except BaseException:
+        source.close()
+        raise
+    source.close()
+    return _ArrowFile(file)
+
+
+class _ParquetFile:
+    def __init__(self, file: File) -> None:
+        self._file = import_module("pyarrow.parquet").ParquetFile(file.place, pre_buffer=False)
+        self._size = file.size or 0
+        self.schema = self._file.schema_arrow
+        self.n_read = 0
+
+    def batches(self, names: Sequence[str], block_bytes: int) -> Iterator[pa.RecordBatch]:
+        meta = self._file.metadata
+        groups = [meta.row_group(k).total_byte_size for k in range(meta.num_row_groups)]
+        n_rows = _count_rows(block_bytes, sum(groups), meta.num_rows)
+        n_done = 0
+        for batch in self._file.iter_batches(n_rows, columns=list(names), use_threads=False):
+            n_done += len(batch)
+            self.n_read = self._size * n_done // max(meta.num_rows, 1)
+            yield batch
+        self.n_read = self._size
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _ArrowFile:
+    """A memory-mapped file, so that a large batch is not read as a whole."""
+
+    def __init__(self, file: File) -> None:
+        self._map = pa.memory_map(file.place)
+        self._reader = pa.ipc.open_file(self._map)
+        self._size = file.size or 0
+        self.schema = self._reader.schema
+        self.n_read = 0
+
+    def batches(self, names: Sequence[str], block_bytes: int) -> Iterator[pa.RecordBatch]:
+        n_batches = self._reader.num_record_batches
+        for k in range(n_batches):
+            batch = self._reader.get_batch(k)
+            for part, fraction in _split(batch, block_bytes):
+                self.n_read = int(self._size * (k + fraction) / n_batches)
+                yield part
+        self.n_read = self._size
+
+    def close(self) -> None:
+        self._map.close()
+
+
+class _ArrowStream:
+    def __init__(self, source: ByteReader, head: bytes) -> None:
+        self._source = source
+        self._reader = pa.ipc.open_stream(pa.PythonFile(_PrefixedFile(source, head), mode="r"))
+        self.schema = self._reader.schema
+
+    @property
+    def n_read(self) -> int:
+        return self._source.n_read
+
+    def batches(self, names: Sequence[str], block_bytes: int) -> Iterator[pa.RecordBatch]:
+        for batch in self._reader:
+            for part, _ in _split(batch, block_bytes):
+                yield part
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class _PrefixedFile(io.RawIOBase):
+    """The bytes of a source, after those that were read before."""
+
+    def __init__(self, source: ByteReader, head: bytes) -> None:
+        self._source = source
+        self._head = head
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data, self._head = self._head[:size], self._head[size:]
+        return data + self._source.read_exactly(size - len(data))
+
+
+def _split(batch: pa.RecordBatch, block_bytes: int) -> Iterator[tuple[pa.RecordBatch, float]]:
+    """Yield the parts of a batch, and the fraction of it that is done after each."""
+    n_rows = _count_rows(block_bytes, batch.nbytes, len(batch))
+    for start in range(0, len(batch), n_rows):
+        yield batch.slice(start, n_rows), min((start + n_rows) / len(batch), 1.0)
+
+
+def _count_rows(block_bytes: int, n_bytes: int, n_rows: int) -> int:
+    """Return how many rows have about `block_bytes` bytes."""
+    return max(1, int(block_bytes * n_rows / max(n_bytes, 1)))

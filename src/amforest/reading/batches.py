@@ -1,21 +1,24 @@
-"""What a stream gives: batches of typed rows, and the rows that it had to leave out."""
+"""What a stream yields: batches of typed rows, and the rows that could not be read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from amforest.reading._arrow import RecordBatch, pa, pc
-from amforest.reading.names import StreamError, unknown_column
+from amforest.reading.conversion import Mask, expand_dates
+from amforest.reading.schema import Column, check_column
+from amforest.reading.sources import StreamError, shorten
 
 Lines = NDArray[np.int64]
 
-TEXT_LENGTH = 200  # of a row that is shown
-VALUE_LENGTH = 40  # of a value that is shown
+TEXT_LENGTH = 200  # of a row in a reject
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Reject:
     Attributes
     ----------
     file : str
-        Where it is from.
+        The file it is in.
     line : int
         The line on which it begins, from 1; the number of the row for Parquet and Arrow.
     reason : str
@@ -59,34 +62,51 @@ class RejectedRow(StreamError):  # noqa: N818
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows of one file, in its order.
+    """Rows of one file, in its order. A batch may have rejects only, and no rows.
 
     Attributes
     ----------
     table : pyarrow.RecordBatch
         Numbers and bools (0 and 1) as float64, categories as dictionaries of strings, dates as
-        date32 or timestamps in UTC. What is missing is null.
+        date32 or timestamps in UTC. Missing values are null.
     file : str
-        Where they are from.
+        The file they are in.
     lines : ndarray of int64
         The line on which each row begins, from 1; the number of the row for Parquet and Arrow.
     rejects : tuple of Reject
-        The rows of this stretch that could not be read, in their order.
+        The rows of this part of the file that could not be read, in their order.
+    target : str or None
+        The column of labels, if the stream has one.
     """
 
-    table: RecordBatch
+    table: pa.RecordBatch
     file: str
     lines: Lines
     rejects: tuple[Reject, ...] = ()
+    target: str | None = None
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def slice(self, start: int, stop: int | None = None) -> Batch:
-        """Return the rows from start to stop; a reject goes with the next row after it.
+    @cached_property
+    def X(self) -> pa.RecordBatch:  # noqa: N802
+        """The features, as estimators take them: without the target, and with dates as numbers."""
+        names = [name for name in self.table.schema.names if name != self.target]
+        return expand_dates(self.table.select(names))
 
-        Those after the last row are in slices without a stop only, so that ``slice(0, n)`` and
-        ``slice(n)`` are the whole for every n.
+    @cached_property
+    def y(self) -> NDArray[Any] | None:
+        """The labels: float64, or strings as objects; None if the stream has no target."""
+        if self.target is None:
+            return None
+        labels: NDArray[Any] = _check_labels(self, self.target).to_numpy(zero_copy_only=False)
+        return labels
+
+    def slice(self, start: int, stop: int | None = None) -> Batch:
+        """Return the rows from start to stop; a reject belongs to the next row after it.
+
+        Rejects after the last row are in slices without a stop only, so that ``slice(0, n)`` and
+        ``slice(n)`` add up to the whole for every n.
         """
         first, last, _ = slice(start, stop).indices(len(self))
         last = max(first, last)
@@ -101,20 +121,20 @@ class Batch:
         return replace(self, table=table, lines=lines, rejects=rejects)
 
     def pieces(self, n_rows: int) -> Iterator[Batch]:
-        """Cut it into batches of at most so many rows."""
+        """Yield batches of at most `n_rows` rows."""
         for start in range(0, max(len(self), 1), n_rows):
             is_last = start + n_rows >= len(self)
             yield self.slice(start, None if is_last else start + n_rows)
 
-    def drop(self, is_bad: NDArray[np.bool_], rejects: list[Reject]) -> Batch:
-        """Return the other rows, with these rejects as well."""
+    def reject(self, is_bad: Mask, rejects: Sequence[Reject]) -> Batch:
+        """Return the batch without some rows, and with their rejects."""
         table = self.table.filter(pa.array(~is_bad))
         merged = tuple(sorted((*self.rejects, *rejects), key=lambda reject: reject.line))
         return replace(self, table=table, lines=self.lines[~is_bad], rejects=merged)
 
 
 def split_target(batch: Batch, target: str) -> tuple[Batch, NDArray[Any]]:
-    """Take the label from the rows.
+    """Separate the labels from the features.
 
     Parameters
     ----------
@@ -134,42 +154,79 @@ def split_target(batch: Batch, target: str) -> tuple[Batch, NDArray[Any]]:
     StreamError
         If there is no such column, or it holds dates.
     """
-    names = batch.table.schema.names
-    if target not in names:
-        raise unknown_column(target, names)
-    labels = batch.table.column(target)
-    if pa.types.is_temporal(labels.type):
-        raise StreamError(f"column {target!r} holds dates, which cannot be labels")
+    labels = _check_labels(batch, target)
     is_missing = np.asarray(pc.is_null(labels))
     if is_missing.any():
         rejects = [
-            _without_label(batch, row, target) for row in np.flatnonzero(is_missing).tolist()
+            Reject(batch.file, int(batch.lines[row]), _no_label(target), show_row(batch.table, row))
+            for row in np.flatnonzero(is_missing).tolist()
         ]
-        batch = batch.drop(is_missing, rejects)
+        batch = batch.reject(is_missing, rejects)
         labels = batch.table.column(target)
-    others = batch.table.select([name for name in names if name != target])
-    y = labels.to_numpy(zero_copy_only=False)
-    return replace(batch, table=others), y
+    features = batch.table.select([name for name in batch.table.schema.names if name != target])
+    return replace(batch, table=features, target=None), labels.to_numpy(zero_copy_only=False)
 
 
-def missing_label(target: str) -> str:
-    """Say why a row without a label is rejected."""
-    return f"column {target!r}: the label is missing"
+@dataclass(frozen=True)
+class RawBlock:
+    """Rows of a file whose columns are not converted yet.
+
+    Attributes
+    ----------
+    file : str
+    lines : ndarray of int64
+        The line, or the number, of each row.
+    values : list of pyarrow.Array
+        One array for each column of the stream.
+    show : callable
+        Returns the text of a row, for its reject.
+    rejects : list of Reject
+        The rows that were rejected while the block was parsed.
+    """
+
+    file: str
+    lines: Lines
+    values: list[pa.Array]
+    show: Callable[[int], str]
+    rejects: list[Reject]
 
 
-def shortened(text: str, length: int) -> str:
-    """Cut a text that is too long to be shown."""
-    return text if len(text) <= length else text[: length - 1] + "…"
+def convert_block(block: RawBlock, columns: Sequence[Column], target: str | None) -> Batch:
+    """Convert the columns to their types, and reject the rows that have a misfit or no label."""
+    arrays: list[pa.Array] = []
+    reasons: dict[int, str] = {}  # of the first column that does not fit
+    for column, values in zip(columns, block.values, strict=True):
+        converted, is_misfit = column.convert(values)
+        arrays.append(converted)
+        if is_misfit is not None:
+            for row in np.flatnonzero(is_misfit).tolist():
+                if row not in reasons:
+                    reasons[row] = column.explain(show_value(values[row]))
+    table = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
+    if target is not None and (labels := table.column(target)).null_count:
+        for row in np.flatnonzero(np.asarray(pc.is_null(labels))).tolist():
+            reasons.setdefault(row, _no_label(target))
+    earlier = sorted(block.rejects, key=lambda reject: reject.line)
+    batch = Batch(table, block.file, block.lines, tuple(earlier), target)
+    if not reasons:
+        return batch
+    is_bad = np.zeros(len(batch), dtype=bool)
+    is_bad[list(reasons)] = True
+    rejects = [
+        Reject(block.file, int(block.lines[row]), reasons[row], block.show(row))
+        for row in sorted(reasons)
+    ]
+    return batch.reject(is_bad, rejects)
 
 
-def row_text(table: RecordBatch, row: int) -> str:
-    """Show a row of which no text is known."""
-    values = (value_text(table.column(j)[row]) for j in range(min(table.num_columns, TEXT_LENGTH)))
-    return shortened(",".join(values), TEXT_LENGTH)
+def show_row(table: pa.RecordBatch, row: int) -> str:
+    """Return the text of a row of Parquet or Arrow, shortened."""
+    values = (show_value(table.column(j)[row]) for j in range(min(table.num_columns, TEXT_LENGTH)))
+    return shorten(",".join(values), TEXT_LENGTH)
 
 
-def value_text(scalar: Any) -> str:
-    """Show a value; pyarrow may have one that Python cannot."""
+def show_value(scalar: Any) -> str:
+    """Return the text of a value, which may be one that Python cannot hold."""
     try:
         value = scalar.as_py()
     except (OverflowError, ValueError):
@@ -181,6 +238,14 @@ def value_text(scalar: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _without_label(batch: Batch, row: int, target: str) -> Reject:
-    text = row_text(batch.table, row)
-    return Reject(batch.file, int(batch.lines[row]), missing_label(target), text)
+def _check_labels(batch: Batch, target: str) -> pa.Array:
+    """Return the column of labels; raise `StreamError` if it is absent or holds dates."""
+    check_column(target, batch.table.schema.names)
+    labels = batch.table.column(target)
+    if pa.types.is_temporal(labels.type):
+        raise StreamError(f"column {target!r} holds dates, which cannot be labels")
+    return labels
+
+
+def _no_label(target: str) -> str:
+    return f"column {target!r}: the label is missing"

@@ -1,4 +1,4 @@
-"""CSV and its kin: one header, then records of as many fields, parsed by pyarrow block by block."""
+"""CSV and TSV: one header, then records with equally many fields, parsed by pyarrow in blocks."""
 
 from __future__ import annotations
 
@@ -8,132 +8,122 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
 
-from amforest.reading._arrow import Array, pa, pa_csv
-from amforest.reading.batches import Reject
-from amforest.reading.columns import Column, found
-from amforest.reading.names import EmptyFileError, StreamError, repeated
-from amforest.reading.records import Records, Splitter
-from amforest.reading.rows import Stretch
-from amforest.reading.sources import Bytes
-from amforest.reading.text_reader import (
-    RecordReader,
-    TextReader,
-    first_line,
-    is_text,
-    without_bad_text,
-)
+from amforest.reading.batches import RawBlock
+from amforest.reading.records import RecordReader, Records, is_utf8, read_first_line
+from amforest.reading.schema import Column, check_unique, infer_column
+from amforest.reading.sources import ByteReader, EmptyFileError, StreamError
 
 
-class CsvReader(TextReader):
-    """One file of CSV or TSV.
+class CsvReader:
+    """Read one file of CSV or TSV.
 
     Parameters
     ----------
-    source : Bytes
+    source : ByteReader
     delimiter : str or None
-        What separates fields. None means a comma; or, if the header has none, the first of
+        The separator of fields. None means a comma; or, if the header has none, the first of
         semicolon, tab and bar that it has.
     block_bytes, max_record : int
 
     Attributes
     ----------
+    file : str
+        The name of the file.
     names : list of str
-        The columns; those without a name are called after their places.
+        The columns; those without a name are named after their positions.
     notes : list of str
     """
 
     def __init__(
-        self, source: Bytes, delimiter: str | None, block_bytes: int, max_record: int
+        self, source: ByteReader, delimiter: str | None, block_bytes: int, max_record: int
     ) -> None:
-        super().__init__(source)
-        first = first_line(source, block_bytes, max_record)
+        self.file = source.name
+        self.notes: list[str] = []
+        self._source = source
+        first = read_first_line(source, block_bytes, max_record)
         self._delimiter = delimiter or _find_delimiter(first)
-        splitter = Splitter(self.file, self._delimiter.encode(), max_record)
-        self._records = RecordReader(source, splitter, block_bytes, first)
-        header = self._records.take_first()
+        separator = self._delimiter.encode()
+        self._records = RecordReader(source, separator, block_bytes, max_record, first)
+        header = self._records.pop_header()
         if header is None:
             raise EmptyFileError(f"{self.file} is empty")
-        self.names = self._read_header(header)
+        self.names = self._parse_header(header)
         if all(re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?", name) for name in self.names):
-            self.notes.append(f"{self.file}: the names of columns are numbers; is there no header?")
+            self.notes.append(f"{self.file}: the column names are numbers; is the header missing?")
 
-    def find_columns(
+    @property
+    def n_read(self) -> int:
+        """The number of bytes read from the file."""
+        return self._source.n_read
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+    def infer_columns(
         self, names: Sequence[str], types: Mapping[str, str]
     ) -> tuple[list[Column], list[str]]:
-        """Find what the columns hold, and what should be noted of them."""
+        """Infer the kinds of columns from the first rows; return them, and notes."""
         parts = [self._parse(block, names)[1] for block in self._records.sample()]
         columns, notes = [], []
         for j, name in enumerate(names):
             text = pa.concat_arrays([part[j] for part in parts] or [pa.array([], pa.string())])
-            column, note = found(name, text, types.get(name))
+            column, note = infer_column(name, text, types.get(name))
             columns.append(column)
             notes += [note] if note else []
         return columns, notes
 
-    def stretches(self, columns: Sequence[Column]) -> Iterator[Stretch]:
-        """Yield all rows."""
+    def blocks(self, columns: Sequence[Column]) -> Iterator[RawBlock]:
+        """Yield all rows, with each value as text."""
         names = [column.name for column in columns]
         for block in self._records:
             records, values = self._parse(block, names)
-            yield Stretch(self.file, records.lines, values, records.text, records.rejects)
+            yield RawBlock(self.file, records.lines, values, records.show, records.rejects)
 
-    def _read_header(self, header: bytes) -> list[str]:
-        if b"\0" in header or not is_text(header):
+    def _parse_header(self, header: bytes) -> list[str]:
+        if b"\0" in header or not is_utf8(header):
             raise StreamError(f"{self.file} is not CSV: its first line is not UTF-8 text")
         text = io.StringIO(header.decode(), newline="")
         (fields,) = csv.reader(text, delimiter=self._delimiter)
         names = [field.strip() or f"column {k}" for k, field in enumerate(fields, 1)]
-        if (name := repeated(names)) is not None:
-            raise StreamError(f"{self.file} has several columns {name!r}")
+        check_unique(names, self.file)
         return names
 
-    def _parse(self, records: Records, names: Sequence[str]) -> tuple[Records, list[Array]]:
-        """Return the records that have the right number of fields, and these as text."""
-        records = without_bad_text(records, self.file)
+    def _parse(self, records: Records, names: Sequence[str]) -> tuple[Records, list[pa.Array]]:
+        """Return the records with the expected number of fields, and their values as text."""
+        records = records.reject_bad_text(self.file)
         if not len(records):
             return records, [pa.array([], pa.string()) for _ in names]
-        body = records.body()
-        wrong: list[tuple[int, int]] = []
+        body = records.join()
+        reasons: dict[int, str] = {}
 
-        def note(row: Any) -> str:
-            wrong.append((row.number - 1, row.actual_columns))
+        def reject(row: Any) -> str:
+            n = row.actual_columns
+            reasons[row.number - 1] = f"{n} field{'s' * (n != 1)} instead of {len(self.names)}"
             return "skip"
 
-        table = pa_csv.read_csv(
+        table = arrow_csv.read_csv(
             pa.BufferReader(body),
-            pa_csv.ReadOptions(
+            arrow_csv.ReadOptions(
                 use_threads=False, block_size=len(body) + 1, column_names=self.names
             ),
-            pa_csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=note
+            arrow_csv.ParseOptions(
+                delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=reject
             ),
-            pa_csv.ConvertOptions(
+            arrow_csv.ConvertOptions(
                 include_columns=names,
                 column_types=dict.fromkeys(names, pa.binary()),
                 check_utf8=False,
             ),
         )
-        if table.num_rows + len(wrong) != len(records):
-            raise StreamError(f"{self.file}: cannot be cut into records near {records.lines[0]}")
+        if table.num_rows + len(reasons) != len(records):
+            line = records.lines[0]
+            raise StreamError(f"{self.file}: cannot be split into records near line {line}")
         values = [table.column(name).combine_chunks().view(pa.string()) for name in names]
-        return self._without(records, wrong), values
-
-    def _without(self, records: Records, wrong: list[tuple[int, int]]) -> Records:
-        """Reject the records whose number of fields is wrong."""
-        if not wrong:
-            return records
-        rejects = [
-            Reject(self.file, int(records.lines[row]), self._count(n), records.text(row))
-            for row, n in wrong
-        ]
-        is_good = np.ones(len(records), dtype=bool)
-        is_good[[row for row, _ in wrong]] = False
-        return records.keep(is_good, [*records.rejects, *rejects])
-
-    def _count(self, n_fields: int) -> str:
-        return f"{n_fields} field{'s' * (n_fields != 1)} instead of {len(self.names)}"
+        return records.reject(reasons, self.file), values
 
 
 def _find_delimiter(first: bytes) -> str:

@@ -1,11 +1,14 @@
-"""Bytes are cut into records, each with the line on which it begins.
+"""Records of CSV and JSON: bytes are split into records, each with the line on which it begins.
 
-A record of JSON is a line. One of CSV may hold line ends between quotes, where a quote opens only
-at the beginning of a field, as Python's csv and pyarrow have it.
+A record of JSON is a line. A record of CSV may hold line ends between quotes, where a quote opens
+only at the beginning of a field, as in Python's csv and pyarrow.
 """
 
 from __future__ import annotations
 
+import codecs
+import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest.reading.batches import TEXT_LENGTH, Lines, Reject, shortened
+from amforest.reading.batches import TEXT_LENGTH, Lines, Reject
+from amforest.reading.schema import SAMPLE_ROWS
+from amforest.reading.sources import ByteReader, StreamError, shorten
 
 Positions = NDArray[np.intp]
 
 MAX_RECORD = 2**20  # bytes
+_SAMPLE_BYTES = 2**22
+_PAUSE = 0.2  # seconds of silence after which a pipe's sample is complete
 _LF, _CR, _QUOTE = b'\n\r"'
 
 
@@ -28,15 +35,15 @@ class Records:
     Attributes
     ----------
     data : bytes
-        Where they stand.
+        The buffer that holds them.
     starts, ends : ndarray of int
         Where each begins and ends, without its line end.
     lines : ndarray of int64
         The line on which each begins, from 1.
     rejects : list of Reject
-        What could not be a record.
-    is_joined : bool
-        Whether nothing but line ends stands between them.
+        The lines that are not records.
+    is_contiguous : bool
+        Whether nothing but line ends is between them.
     """
 
     data: bytes
@@ -44,7 +51,7 @@ class Records:
     ends: Positions
     lines: Lines
     rejects: list[Reject] = field(default_factory=list)
-    is_joined: bool = True
+    is_contiguous: bool = True
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -58,45 +65,169 @@ class Records:
 
     @property
     def n_bytes(self) -> int:
-        """How many bytes the records have."""
+        """The size of all records."""
         return int((self.ends - self.starts).sum())
 
-    def text(self, row: int) -> str:
-        """Show a record, shortened."""
-        return show(self[row])
+    def show(self, row: int) -> str:
+        """Return the text of a record, shortened."""
+        return _show(self[row])
 
-    def body(self) -> bytes | memoryview:
+    def join(self) -> bytes | memoryview:
         """Return all records, with line ends between them."""
         if not len(self):
             return b""
-        if self.is_joined:
+        if self.is_contiguous:
             return memoryview(self.data)[self.starts[0] : self.ends[-1]]
         return b"\n".join(self)
 
-    def keep(self, rows: NDArray[Any] | slice, rejects: list[Reject]) -> Records:
-        """Return some of the records, and these rejects."""
-        joined = self.is_joined and isinstance(rows, slice)
+    def select(self, rows: NDArray[Any] | slice, rejects: list[Reject]) -> Records:
+        """Return some of the records, with other rejects."""
+        is_contiguous = self.is_contiguous and isinstance(rows, slice)
         starts, ends, lines = self.starts[rows], self.ends[rows], self.lines[rows]
-        return Records(self.data, starts, ends, lines, rejects, joined)
+        return Records(self.data, starts, ends, lines, rejects, is_contiguous)
+
+    def reject(self, reasons: dict[int, str], file: str) -> Records:
+        """Return the records without some rows, which become rejects for the reasons given."""
+        if not reasons:
+            return self
+        is_good = np.ones(len(self), dtype=bool)
+        is_good[list(reasons)] = False
+        rejects = [
+            Reject(file, int(self.lines[row]), reason, self.show(row))
+            for row, reason in reasons.items()
+        ]
+        return self.select(is_good, [*self.rejects, *rejects])
+
+    def reject_bad_text(self, file: str) -> Records:
+        """Return the records without those that are not UTF-8."""
+        if self.data.isascii() or is_utf8(self.join()):
+            return self
+        bad = (k for k, record in enumerate(self) if not (record.isascii() or is_utf8(record)))
+        return self.reject(dict.fromkeys(bad, "not UTF-8 text"), file)
 
 
-def show(record: bytes) -> str:
-    """Return a record as text, shortened."""
-    return shortened(record[: 4 * TEXT_LENGTH].decode(errors="backslashreplace"), TEXT_LENGTH)
+def is_utf8(data: bytes | memoryview) -> bool:
+    """Return whether bytes are UTF-8."""
+    try:
+        str(data, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class RecordReader:
+    """Read the records of a file in blocks, and sample the first of them beforehand.
+
+    Parameters
+    ----------
+    source : ByteReader
+    delimiter : bytes or None
+        The separator of the fields of CSV; None if each line is a record.
+    block_bytes, max_record : int
+    first : bytes
+        What was read before.
+    """
+
+    def __init__(
+        self,
+        source: ByteReader,
+        delimiter: bytes | None,
+        block_bytes: int,
+        max_record: int,
+        first: bytes,
+    ) -> None:
+        self._source = source
+        self._splitter = Splitter(source.name, delimiter, max_record)
+        self._block_bytes = block_bytes
+        self._first = first
+        self._pending: deque[Records] = deque()
+        self._n_kept = self._bytes_kept = 0
+        self._ended = False
+
+    def __iter__(self) -> Iterator[Records]:
+        while self._pending or not self._ended:
+            block = self._pending.popleft() if self._pending else self._next()
+            if len(block) or block.rejects:
+                yield block
+
+    def pop_header(self) -> bytes | None:
+        """Remove and return the first record; None if there is none."""
+        while not self._ended:
+            block = self._next()
+            if block.rejects and not (len(block) and block.lines[0] < block.rejects[0].line):
+                raise StreamError(f"{block.rejects[0]}, where column names are expected")
+            if len(block):
+                self._keep(block.select(slice(1, None), block.rejects))
+                return block[0]
+        return None
+
+    def sample(self) -> list[Records]:
+        """Return the first records, without removing them: the same, however the file is cut.
+
+        Once a pipe has sent a record, a pause ends the sample.
+        """
+        while not self._ended and not self._is_enough():
+            if self._n_kept and not self._source.is_ready(_PAUSE):
+                break
+            self._keep(self._next())
+        sample, n_rows, n_bytes = [], 0, 0
+        for block in self._pending:
+            sizes = n_bytes + np.cumsum(block.ends - block.starts)
+            fitting = int(np.searchsorted(sizes, _SAMPLE_BYTES, side="right"))
+            n = min(fitting if n_rows else max(fitting, 1), SAMPLE_ROWS - n_rows, len(block))
+            sample.append(block.select(slice(0, n), []))
+            n_rows += n
+            n_bytes = int(sizes[-1]) if len(sizes) else n_bytes
+        return [block for block in sample if len(block)]
+
+    def extend_sample(self) -> bool:
+        """Wait for more records to sample; return whether there could be any."""
+        if self._ended or self._is_enough():
+            return False
+        self._keep(self._next())
+        return True
+
+    def _is_enough(self) -> bool:
+        return self._n_kept >= SAMPLE_ROWS or self._bytes_kept > _SAMPLE_BYTES
+
+    def _keep(self, block: Records) -> None:
+        if len(block) or block.rejects:
+            self._pending.append(block)
+            self._n_kept += len(block)
+            self._bytes_kept += block.n_bytes
+
+    def _next(self) -> Records:
+        data = self._first or self._source.read(self._block_bytes)
+        self._first = b""
+        self._ended = not data
+        return self._splitter.feed(data, is_last=self._ended)
+
+
+def read_first_line(source: ByteReader, block_bytes: int, max_record: int) -> bytes:
+    """Read until a line is complete; return all that was read, without a byte order mark."""
+    data = source.read(block_bytes)
+    while 0 < len(data) <= max_record and not re.search(rb"[^\r\n][\r\n]", data):
+        more = source.read(block_bytes)
+        data += more
+        if not more:
+            break
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise StreamError(f"{source.name} is UTF-16 text; convert it to UTF-8 first")
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 class Splitter:
-    """Cut pieces of a file, in their order, into records.
+    """Split pieces of a file, in their order, into records.
 
-    What is no record within `max_record` bytes costs one line: that line is rejected, and the next
-    one begins a record again.
+    If there is no record within `max_record` bytes, one line is rejected, and the next line begins
+    a record again.
 
     Parameters
     ----------
     file : str
         The name for rejects.
     delimiter : bytes or None
-        What separates the fields of CSV; None if each line is a record.
+        The separator of the fields of CSV; None if each line is a record.
     max_record : int
     """
 
@@ -116,21 +247,21 @@ class Splitter:
         start = self._end_of_skipped(data, is_last) if self._is_skipping else 0
         while start < len(data) and not self._is_skipping:
             scan = _scan(data, start, self._line, self._delimiter, is_last)
-            scan, is_stuck = self._limited(scan, len(data), is_last)
+            scan, is_stuck = self._limit(scan, len(data), is_last)
             scans.append(scan)
             start, self._line = scan.stop, scan.stop_line
             if not is_stuck:
                 break
             start = self._reject_line(data, scan, is_last, rejects)
         self._rest = data[start:]
-        return _joined(data, scans, rejects)
+        return _concatenate(data, scans, rejects)
 
-    def _limited(self, scan: _Scan, size: int, is_last: bool) -> tuple[_Scan, bool]:
-        """Stop before a record that is too long or has no end, and tell whether there is one."""
+    def _limit(self, scan: _Scan, size: int, is_last: bool) -> tuple[_Scan, bool]:
+        """Stop before a record that is too long or has no end; return whether there is one."""
         is_too_long = scan.ends - scan.starts > self._max
         if is_too_long.any():
             return scan.before(int(is_too_long.argmax())), True
-        n_left = size - scan.stop  # perhaps with a line end of two bytes
+        n_left = size - scan.stop  # may include a line end of two bytes
         return scan, n_left > self._max + 2 or (is_last and n_left > 0)
 
     def _reject_line(self, data: bytes, scan: _Scan, is_last: bool, rejects: list[Reject]) -> int:
@@ -140,18 +271,18 @@ class Splitter:
         line = data[scan.stop : end].removesuffix(b"\r")
         is_too_long = len(line) > self._max
         reason = f"longer than {self._max:,} bytes" if is_too_long else "a quote is never closed"
-        rejects.append(Reject(self._file, self._line, reason, show(line[: self._max])))
+        rejects.append(Reject(self._file, self._line, reason, _show(line[: self._max])))
         if not len(later) and not is_last:
             self._is_skipping = True
-            return _droppable(data)
+            return _end_of_discardable(data)
         self._line += 1
         return min(end + 1, len(data))
 
     def _end_of_skipped(self, data: bytes, is_last: bool) -> int:
-        """Return where the next line begins; if it does not yet, the end of what can be dropped."""
+        """Return where the next line begins; or, if it does not yet, what can be discarded."""
         ends = _line_ends(data, 0, self._delimiter is not None, is_last)
         if not len(ends):
-            return _droppable(data)
+            return _end_of_discardable(data)
         self._is_skipping = False
         self._line += 1
         return int(ends[0]) + 1
@@ -159,7 +290,7 @@ class Splitter:
 
 @dataclass(frozen=True)
 class _Scan:
-    """The records from some place on; where, and on which line, they stop; all line ends."""
+    """The records from some position on; where, and on which line, they stop; all line ends."""
 
     starts: Positions
     ends: Positions
@@ -177,7 +308,7 @@ class _Scan:
 
 
 def _scan(data: bytes, start: int, line: int, delimiter: int | None, is_last: bool) -> _Scan:
-    """Find the records that are whole, from the beginning of one on."""
+    """Find the whole records from the beginning of a record on."""
     line_ends = _line_ends(data, start, delimiter is not None, is_last)
     outside = np.arange(len(line_ends))
     is_open = False
@@ -193,16 +324,16 @@ def _scan(data: bytes, start: int, line: int, delimiter: int | None, is_last: bo
         starts, lines = np.append(starts, len(data)), np.append(lines, lines[-1])
     stop, stop_line = int(starts[-1]), int(lines[-1])
     starts = starts[:-1]
-    return _Scan(starts, _without_cr(data, starts, ends), lines[:-1], stop, stop_line, line_ends)
+    return _Scan(starts, _strip_cr(data, starts, ends), lines[:-1], stop, stop_line, line_ends)
 
 
-def _droppable(data: bytes) -> int:
-    """Return how much of a line without end can be dropped: all but half of a line end."""
+def _end_of_discardable(data: bytes) -> int:
+    """Return how much of an unfinished line can be discarded: all but half of a line end."""
     return len(data) - data.endswith(b"\r")
 
 
-def _without_cr(data: bytes, starts: Positions, ends: Positions) -> Positions:
-    """Take the first half of line ends of two bytes from the records."""
+def _strip_cr(data: bytes, starts: Positions, ends: Positions) -> Positions:
+    """Exclude the first half of line ends of two bytes from the records."""
     if not len(ends) or data.find(b"\r", starts[0]) < 0:
         return ends
     last = np.frombuffer(data, np.uint8)[np.maximum(ends - 1, 0)]
@@ -223,10 +354,10 @@ def _line_ends(data: bytes, start: int, is_csv: bool, is_last: bool) -> Position
 
 
 def _quotes(data: bytes, start: int, delimiter: int) -> Positions:
-    """Find the quotes that open and close, in turns; others are part of their fields."""
+    """Find the quotes that open and close, alternately; others are part of their fields."""
     codes = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(codes[start:] == _QUOTE) + start
-    # Between quotes, one that is doubled closes and opens again.
+    # Between quotes, a doubled quote closes and opens again.
     begins_field = np.isin(codes[quotes - 1], (delimiter, _LF, _CR)) | (quotes == start)
     opens = begins_field | (codes[quotes - 1] == _QUOTE)
     if opens[::2].all():
@@ -239,8 +370,8 @@ def _quotes(data: bytes, start: int, delimiter: int) -> Positions:
     return np.array(kept, dtype=np.intp)
 
 
-def _joined(data: bytes, scans: list[_Scan], rejects: list[Reject]) -> Records:
-    """Put the records of all scans together, without the empty ones."""
+def _concatenate(data: bytes, scans: list[_Scan], rejects: list[Reject]) -> Records:
+    """Return the records of all scans, without the empty ones."""
     if not scans:
         nothing = np.zeros(0, dtype=np.intp)
         return Records(data, nothing, nothing, nothing.astype(np.int64), rejects)
@@ -251,3 +382,7 @@ def _joined(data: bytes, scans: list[_Scan], rejects: list[Reject]) -> Records:
     is_filled = ends > starts
     rows = slice(None) if is_filled.all() else is_filled
     return Records(data, starts[rows], ends[rows], lines[rows], rejects, not rejects)
+
+
+def _show(record: bytes) -> str:
+    return shorten(record[: 4 * TEXT_LENGTH].decode(errors="backslashreplace"), TEXT_LENGTH)

@@ -1,4 +1,4 @@
-"""Where a stream comes from: files, folders, patterns and pipes; and its bytes as they come."""
+"""Where a stream comes from: files, folders, patterns and pipes, and their bytes as they arrive."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import select
 import stat
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from amforest.reading._arrow import pa
-from amforest.reading.names import StreamError, listed, nearest
+import pyarrow as pa
 
 Place: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = Place | BinaryIO | int | Sequence[Place] | None
@@ -35,21 +35,49 @@ FORMATS = {
 }
 COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 STDIN = "<stdin>"
-_PAUSE = 0.1  # seconds between looks at a file that may grow
-_MUCH = 2**15  # bytes at once: a pipe that gives them will give more
-_MOMENT = 0.02  # seconds
+_POLL_SECONDS = 0.1  # between checks of a file that may grow
+_FLOWING_BYTES = 2**15  # a pipe that returns as many at once has more to come
+_FLOWING_SECONDS = 0.02  # to wait for more from such a pipe
+
+
+class StreamError(ValueError):
+    """A source cannot be read as requested; the message says why in one line."""
+
+
+class EmptyFileError(StreamError):
+    """A file has no content, not even column names."""
+
+
+def suggest(name: str, names: Iterable[str]) -> str:
+    """Suggest the name that was probably meant, or list the valid ones."""
+    names = list(names)
+    by_lower = {candidate.lower(): candidate for candidate in reversed(names)}
+    if close := get_close_matches(name.lower(), by_lower, n=1):
+        return f"did you mean {by_lower[close[0]]!r}?"
+    return f"expected one of {join_names(names)}"
+
+
+def join_names(names: Sequence[str], limit: int = 20) -> str:
+    """List names, and count those beyond the limit."""
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(map(repr, names[:limit])) + rest
+
+
+def shorten(text: str, length: int) -> str:
+    """Truncate a text that is too long to be shown."""
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 @dataclass(frozen=True)
 class File:
-    """One file to be read.
+    """One file to read.
 
     Attributes
     ----------
     name : str
-        What errors call it.
+        Its name in messages.
     place : str, int or file object
-        Its path; or what it can be read from, once.
+        Its path; or a descriptor or file object, which can be read once.
     format : str
         "csv", "tsv", "ndjson", "parquet" or "arrow".
     compression : str or None
@@ -62,88 +90,100 @@ class File:
 
     @property
     def size(self) -> int | None:
-        """How many bytes it has; None for a pipe."""
+        """The size in bytes; None for a pipe."""
         return os.stat(self.place).st_size if self.is_regular else None  # type: ignore[arg-type]
 
     @property
     def is_regular(self) -> bool:
-        """Whether it can be read again, from its path."""
+        """Whether it has a path and can be read again."""
         return isinstance(self.place, str) and stat.S_ISREG(os.stat(self.place).st_mode)
 
+    @property
+    def can_grow(self) -> bool:
+        """Whether rows may be appended while it is read."""
+        is_text = self.format in ("csv", "tsv", "ndjson")
+        return self.is_regular and not self.compression and is_text
 
-def find_files(source: Source, form: str | None) -> list[File]:
-    """List what is to be read, sorted within folders and patterns.
+
+def find_files(source: Source, format_name: str | None) -> list[File]:
+    """List the files to read, sorted by name within folders and patterns.
 
     Parameters
     ----------
     source : path, folder, pattern, list of such, "-", None, file object or descriptor
-    form : str or None
+    format_name : str or None
         The format of all files. None means by their names, and CSV for pipes.
 
     Raises
     ------
     OSError
-        If a file or folder is not there.
+        If a file or folder does not exist.
     StreamError
-        If there is nothing to be read, or the format is unknown.
+        If there is nothing to read, or the format is unknown.
     """
-    if form is not None and form not in FORMATS:
-        raise StreamError(f"no format {form!r}; {nearest(form, FORMATS)}")
+    if format_name is not None and format_name not in FORMATS:
+        raise StreamError(f"no format {format_name!r}; {suggest(format_name, FORMATS)}")
     if source is None or source == "-":
-        return [File(STDIN, sys.stdin.buffer, FORMATS[form or "csv"])]
+        return [File(STDIN, sys.stdin.buffer, FORMATS[format_name or "csv"])]
     if isinstance(source, int):
-        return [File(f"<descriptor {source}>", source, FORMATS[form or "csv"])]
+        return [File(f"<descriptor {source}>", source, FORMATS[format_name or "csv"])]
     if not isinstance(source, str | os.PathLike | Sequence):
         name = getattr(source, "name", None)
         name = name if isinstance(name, str) else f"<{type(source).__name__}>"
-        return [File(name, source, FORMATS[form or "csv"])]
+        return [File(name, source, FORMATS[format_name or "csv"])]
     places = [source] if isinstance(source, str | os.PathLike) else source
-    files = [file for place in places for file in _files_at(os.fspath(place), form)]
+    files = [file for place in places for file in _files_at(os.fspath(place), format_name)]
     if not files:
-        raise StreamError("no files are given")
+        raise StreamError("the list of files is empty")
     return files
 
 
-def _files_at(place: str, form: str | None) -> list[File]:
+def _files_at(place: str, format_name: str | None) -> list[File]:
     if os.path.isdir(place):
         paths = [path for path in sorted(Path(place).iterdir()) if path.name[0] not in "._"]
-        files = [str(path) for path in paths if not path.is_dir() and (form or _endings(path)[0])]
-        if not files:
-            kinds = listed(list(FORMATS), len(FORMATS)) if form is None else "any format"
+        names = [
+            str(path)
+            for path in paths
+            if not path.is_dir() and (format_name or _parse_suffixes(path)[0])
+        ]
+        if not names:
+            kinds = "any format"
+            if format_name is None:
+                kinds = "the formats " + join_names(list(FORMATS), len(FORMATS))
             raise StreamError(f"folder {place!r} has no files of {kinds}")
-        return [_file(path, form) for path in files]
+        return [_file(name, format_name) for name in names]
     if os.path.exists(place) or not glob.has_magic(place):
-        os.stat(place)  # raises the error that names it
-        return [_file(place, form)]
+        os.stat(place)  # raises the error that names the path
+        return [_file(place, format_name)]
     matches = [path for path in sorted(glob.glob(place, recursive=True)) if not os.path.isdir(path)]
     if not matches:
         raise StreamError(f"no file matches {place!r}")
-    return [_file(path, form) for path in matches]
+    return [_file(path, format_name) for path in matches]
 
 
-def _file(path: str, form: str | None) -> File:
-    ending, compression = _endings(Path(path))
+def _file(path: str, format_name: str | None) -> File:
+    suffix, compression = _parse_suffixes(Path(path))
     is_pipe = not stat.S_ISREG(os.stat(path).st_mode)
-    chosen = FORMATS.get(form or ending or ("csv" if is_pipe else ""))
+    chosen = FORMATS.get(format_name or suffix or ("csv" if is_pipe else ""))
     if chosen is None:
-        known = listed(list(FORMATS), len(FORMATS))
-        raise StreamError(f"the name of {path!r} does not tell its format: say which of {known}")
+        known = join_names(list(FORMATS), len(FORMATS))
+        raise StreamError(f"{path!r}: its name does not say its format; pass one of {known}")
     if compression and chosen in ("parquet", "arrow"):
-        raise StreamError(f"{path!r}: {chosen} files are compressed from within; decompress it")
+        raise StreamError(f"{path!r}: {chosen} files are compressed internally; decompress it")
     return File(path, path, chosen, compression)
 
 
-def _endings(path: Path) -> tuple[str, str | None]:
-    """Return the format and the compression that a name tells; "" if none."""
-    ending = path.suffix[1:].lower()
-    compression = COMPRESSIONS.get(ending)
+def _parse_suffixes(path: Path) -> tuple[str, str | None]:
+    """Return the format and the compression that a file name says; "" and None if neither."""
+    suffix = path.suffix[1:].lower()
+    compression = COMPRESSIONS.get(suffix)
     if compression:
-        ending = Path(path.stem).suffix[1:].lower()
-    return ending if ending in FORMATS else "", compression
+        suffix = Path(path.stem).suffix[1:].lower()
+    return suffix if suffix in FORMATS else "", compression
 
 
-class Bytes:
-    """The bytes of a file or pipe, in large pieces if they are there, else as they come.
+class ByteReader:
+    """Read the bytes of a file or pipe, in large pieces if they are available, else as they arrive.
 
     Parameters
     ----------
@@ -154,16 +194,16 @@ class Bytes:
     Attributes
     ----------
     n_read : int
-        How many bytes of the file were read, compressed if it is.
+        The number of bytes read from the file, compressed if it is.
     """
 
     def __init__(self, file: File, *, follow: bool = False) -> None:
         self.name = file.name
         self._follow = follow
         self._ended = False
-        self._n_given = 0
+        self._n_returned = 0
         self._raw: Any = file.place
-        self._is_own = isinstance(file.place, str | int)
+        self._owns_raw = isinstance(file.place, str | int)
         if isinstance(file.place, str | int):
             is_path = isinstance(file.place, str)
             self._raw = open(file.place, "rb", buffering=0, closefd=is_path)  # noqa: SIM115
@@ -179,82 +219,82 @@ class Bytes:
 
     @property
     def n_read(self) -> int:
-        """How many bytes were read so far."""
+        """The number of bytes read so far."""
         if self._counts_raw and not self._raw.closed:
-            self._n_given = self._raw.tell()
-        return self._n_given
+            self._n_returned = self._raw.tell()
+        return self._n_returned
 
     def read(self, size: int) -> bytes:
-        """Wait for bytes, and return what there is, up to a size; b"" at the end."""
+        """Wait for bytes, and return those available, up to a size; b"" at the end."""
         pieces = [self._read_once(size)]
         rest = size - len(pieces[0])
         while self._is_slow and pieces[-1] and rest > 0:
-            is_flowing = len(pieces[-1]) >= _MUCH
-            if not self.ready(_MOMENT if is_flowing else 0):
+            is_flowing = len(pieces[-1]) >= _FLOWING_BYTES
+            if not self.is_ready(_FLOWING_SECONDS if is_flowing else 0):
                 break
             pieces.append(self._read_once(rest))
             rest -= len(pieces[-1])
         return b"".join(pieces)
 
     def read_exactly(self, size: int) -> bytes:
-        """Wait for so many bytes; return fewer only at the end."""
+        """Wait for that many bytes; return fewer only at the end."""
         pieces = []
         while size > 0 and (data := self._read_once(size)):
             pieces.append(data)
             size -= len(data)
         return b"".join(pieces)
 
-    def ready(self, timeout: float) -> bool:
-        """Tell whether bytes, or the end, come within some seconds."""
+    def is_ready(self, timeout: float) -> bool:
+        """Return whether bytes, or the end, arrive within a timeout in seconds."""
         if self._follow:
-            return self._grows(timeout)
+            return self._has_grown(timeout)
         return self._poll is None or bool(self._poll.poll(timeout * 1000))
 
     def close(self) -> None:
-        """Close what was opened here."""
-        if self._is_own:
-            _ = self.n_read  # while it can be told
+        """Close the file if it was opened here."""
+        if self._owns_raw:
+            _ = self.n_read  # reads the position while the file is open
             self._raw.close()
 
     def _read_once(self, size: int) -> bytes:
         while not self._ended:
-            data = self._read_what_is_there(size)
-            if data is None:  # a pipe that does not wait by itself
-                self.ready(_PAUSE)
-            elif data or not self._follow:
-                self._ended = not data
-                if not self._counts_raw:
-                    self._n_given += len(data)
-                return data
-            else:
-                self.ready(_PAUSE)
+            data = self._read_available(size)  # None: a non-blocking pipe has no data yet
+            if data is None or (self._follow and not data):
+                self.is_ready(_POLL_SECONDS)
+                continue
+            self._ended = not data
+            if not self._counts_raw:
+                self._n_returned += len(data)
+            return data
         return b""
 
-    def _read_what_is_there(self, size: int) -> bytes | None:
+    def _read_available(self, size: int) -> bytes | None:
         read = getattr(self._plain, "read1", self._plain.read)
         try:
             data: bytes | None = read(size)
         except OSError as error:
-            if error.errno is None:  # of a codec
+            if error.errno is None:  # raised by a codec
                 raise StreamError(f"{self.name} is damaged: {error}") from error
             raise OSError(error.errno, error.strerror, self.name) from error
         return data
 
-    def _grows(self, timeout: float) -> bool:
-        """Tell whether a file has become longer than what was read of it."""
+    def _has_grown(self, timeout: float) -> bool:
+        """Return whether the file becomes longer than what was read of it."""
         end = time.monotonic() + timeout
         while os.fstat(self._raw.fileno()).st_size <= self._raw.tell():
             if time.monotonic() >= end:
                 return False
-            time.sleep(min(_PAUSE, timeout))
+            time.sleep(min(_POLL_SECONDS, timeout))
         return True
 
 
 def _poll(raw: Any) -> Any:
-    """Return what tells whether a pipe has bytes; None if nothing can."""
+    """Return a poll object for a pipe; None if the platform or the object supports none."""
+    if not hasattr(select, "poll") or not hasattr(raw, "fileno"):
+        return None
     try:
         poll = select.poll()
         poll.register(raw.fileno(), select.POLLIN)
-    except (AttributeError, OSError, ValueError):  # no such call, or no descriptor
+    except (OSError, ValueError):  # io.BytesIO has fileno, which raises; or the file is closed
         return None
     return poll

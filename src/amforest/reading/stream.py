@@ -1,89 +1,218 @@
-"""A stream: typed rows in batches, from files and pipes, at constant memory."""
+"""Streams: files and pipes opened, and read as batches of typed rows at constant memory.
+
+One batch: `Stream.__next__` → the reader of the file's format (bytes → records → a `RawBlock` of
+unconverted arrow columns) → `convert_block` (columns of their final arrow types) → `Batch`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
-from amforest.reading.batches import Batch, RejectedRow
-from amforest.reading.columns import Column
-from amforest.reading.names import EmptyFileError, StreamError, selected, unknown_column
-from amforest.reading.readers import Options, Reader, open_reader
-from amforest.reading.rows import Layout, to_batch
-from amforest.reading.sources import File
+from amforest.reading.arrow_reader import ArrowReader
+from amforest.reading.batches import Batch, RawBlock, RejectedRow, convert_block
+from amforest.reading.csv_reader import CsvReader
+from amforest.reading.ndjson_reader import NdjsonReader
+from amforest.reading.records import MAX_RECORD
+from amforest.reading.schema import Column, check_column, check_kinds, parse_types, select_columns
+from amforest.reading.sources import (
+    ByteReader,
+    EmptyFileError,
+    File,
+    Source,
+    StreamError,
+    find_files,
+)
 
-_HEADER_BYTES = 2**16  # read to see the names of columns
+BLOCK_BYTES = 2**22
+_HEADER_BYTES = 2**16  # read at a time for the names of columns
+
+
+class Reader(Protocol):
+    """One open file: its columns, notes about it, and the number of bytes read from it."""
+
+    file: str
+    names: list[str]
+    notes: list[str]
+
+    @property
+    def n_read(self) -> int:
+        """The number of bytes read from the file."""
+
+    def infer_columns(
+        self, names: Sequence[str], types: Mapping[str, str]
+    ) -> tuple[list[Column], list[str]]:
+        """Return the columns with their kinds, and notes about doubts."""
+
+    def blocks(self, columns: Sequence[Column]) -> Iterator[RawBlock]:
+        """Yield all rows."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How files are read."""
+
+    types: Mapping[str, str]
+    block_bytes: int
+    max_record: int
+    follow: bool = False
+
+
+def open_stream(
+    source: Source,
+    *,
+    format: str | None = None,  # noqa: A002
+    types: Mapping[str, str] | str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    target: str | None = None,
+    strict: bool = False,
+    block_bytes: int = BLOCK_BYTES,
+    max_record: int = MAX_RECORD,
+    follow: bool = False,
+) -> Stream:
+    r"""Open files or a pipe for reading, once.
+
+    Parameters
+    ----------
+    source : path, folder, pattern, list of such, "-", None, file object or descriptor
+        What to read; the files of a folder or pattern in the order of their names. "-" and None
+        are the standard input.
+    format : str or None
+        "csv", "tsv", "ndjson", "parquet" or "arrow". None means by the names of files, and CSV for
+        pipes.
+    types : mapping, str or None
+        The kinds of some columns, as a mapping or such as "age=number,zip=category". The others
+        are those of the file, or inferred from the first 1,000 rows.
+    columns, drop : sequence of str or None
+        The columns to read, or not to read. None means all, or none.
+    target : str or None
+        The column of labels. Rows without a label are rejected.
+    strict : bool, default=False
+        Whether a row that cannot be read raises an error. Otherwise it is a reject of its batch.
+    block_bytes : int
+        About how much is read at a time. It does not change the rows.
+    max_record : int
+        The largest size in bytes of a row of CSV or JSON.
+    follow : bool, default=False
+        Whether to wait for more at the end of a file, forever.
+
+    Returns
+    -------
+    Stream
+
+    Raises
+    ------
+    OSError
+        If a file cannot be opened.
+    StreamError
+        If it cannot be read as requested.
+
+    Examples
+    --------
+    >>> import io
+    >>> source = io.BytesIO(b"size,colour,label\n1.5,red,a\nbig,blue,b\n,red,b\n")
+    >>> stream = open_stream(source, types="size=number", target="label")
+    >>> stream.schema
+    {'size': 'number', 'colour': 'category', 'label': 'category'}
+    >>> (batch,) = stream
+    >>> batch.X.to_pylist()
+    [{'size': 1.5, 'colour': 'red'}, {'size': None, 'colour': 'red'}]
+    >>> batch.y
+    array(['a', 'b'], dtype=object)
+    >>> batch.lines
+    array([2, 4])
+    >>> print(*batch.rejects)
+    <BytesIO>:3: column 'size': 'big' is not a number
+    """
+    types = parse_types(types) if isinstance(types, str) else dict(types or {})
+    check_kinds(types)
+    files = find_files(source, format)
+    if follow and (len(files) > 1 or not files[0].can_grow):
+        raise StreamError("follow needs a single file of CSV or JSON, not compressed")
+    options = _Options(types, block_bytes, max_record, follow)
+    return Stream(files, options, columns=columns, drop=drop, target=target, strict=strict)
 
 
 class Stream:
-    """Typed rows in batches: an iterator, to be had from `open_stream`.
+    """An iterator over batches of typed rows, returned by `open_stream`.
+
+    Each item is a `Batch`: ``batch.X`` is a `pyarrow.RecordBatch` of features that estimators take
+    (float64 numbers, dictionary-encoded categories, dates as numbers, null where missing), with the
+    same columns in each batch; ``batch.y`` is an array of labels, float64 or strings, or None if
+    the stream has no target; ``len(batch)`` is the number of rows. A batch may have no rows, if it
+    has rejects. With a target, ``partial_fit(batch.X, batch.y)`` learns a batch.
 
     Attributes
     ----------
     columns : tuple of Column
-        What is read, in the order of the first file.
+        The columns that are read, in the order of the first file.
     schema : dict
         The kind of each column.
+    target : str or None
+        The column of labels.
     notes : list of str
         What the user should know, one line each.
     n_rows : int
-        How many rows were given, or skipped.
+        The number of rows yielded or skipped so far.
     n_rejected : int
-        How many rows could not be read.
+        The number of rows that could not be read so far.
     bytes_total : int or None
         The size of all files, compressed if they are; None for a pipe, and for a file that grows.
     bytes_read : int
-        How much of that was read.
+        The part of it that is read.
 
     Notes
     -----
     After an exception, KeyboardInterrupt included, the stream is closed; all rows that `n_rows`
-    counts were given.
+    counts were yielded.
     """
 
     def __init__(
         self,
         files: Sequence[File],
-        options: Options,
+        options: _Options,
         *,
         columns: Sequence[str] | None,
         drop: Sequence[str] | None,
         target: str | None,
         strict: bool,
     ) -> None:
-        self._files = list(files)
-        self._options = options
-        self._takes_all = columns is None
-        self._drop = set(drop or ())
-        self._strict = strict
-        self._notes: list[str] = []
-        self._bytes_done = 0  # of files that are finished
-        self._to_skip = 0
+        self.target = target
         self.n_rows = 0
         self.n_rejected = 0
         sizes = [size for file in files if (size := file.size) is not None]
         is_known = len(sizes) == len(files) and not options.follow
         self.bytes_total = sum(sizes) if is_known else None
+        self._files = list(files)
+        self._options = options
+        self._reads_all_columns = columns is None
+        self._drop = set(drop or ())
+        self._strict = strict
+        self._notes: list[str] = []
+        self._bytes_done = 0  # of the files that are finished
+        self._to_skip = 0
         self._reader: Reader | None = None
         self._reader = first = self._open_first()
         try:
             self._names = first.names
             for name in options.types:
-                if name not in first.names:
-                    raise unknown_column(name, first.names)
-            kept = selected(first.names, columns, drop, target)
-            self.columns = tuple(self._find_columns(first, kept))
-            self._check_others(kept)
+                check_column(name, first.names)
+            selected = select_columns(first.names, columns, drop, target)
+            self.columns = tuple(self._infer_columns(first, selected))
+            self._check_other_files(selected)
         except BaseException:
-            self._finish()
+            self._close_reader()
             raise
-        self._layout = Layout(self.columns, target)
-        self._batches: Iterator[Batch] | None = self._given(first)
+        self._batches: Iterator[Batch] | None = self._yield_batches(first)
 
     @property
     def schema(self) -> dict[str, str]:
@@ -97,14 +226,14 @@ class Stream:
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes were read."""
+        """The number of bytes read so far."""
         return self._bytes_done + (self._reader.n_read if self._reader else 0)
 
     def skip(self, n_rows: int) -> Self:
-        """Begin after the first rows that can be read; the others stay as they are.
+        """Start after the first rows that can be read; the others are unchanged.
 
-        Rejects go with the next row after them: those before the last row that is skipped are
-        counted, but not given.
+        A reject belongs to the next row after it: rejects before the last skipped row are counted,
+        but not yielded.
 
         Raises
         ------
@@ -112,13 +241,13 @@ class Stream:
             When iterated, if there are fewer rows.
         """
         if self.n_rows:
-            raise StreamError("rows can be skipped at the beginning of a stream only")
+            raise StreamError("rows can only be skipped before the stream is iterated")
         self._to_skip = n_rows
         return self
 
     def close(self) -> None:
-        """Close the files; no rows can be had afterwards."""
-        self._finish()
+        """Close the files; no more rows can be read."""
+        self._close_reader()
         self._batches = None
 
     def __enter__(self) -> Self:
@@ -149,50 +278,49 @@ class Stream:
         self.n_rejected += len(batch.rejects)
         return batch
 
-    def _given(self, first: Reader) -> Iterator[Batch]:
-        """Yield what is neither skipped nor empty, and no reject if there may be none."""
-        for batch in self._all(first):
-            rest = self._skipped(batch) if self._to_skip else batch
-            if self._strict and rest.rejects:
-                n_before = int(np.searchsorted(rest.lines, rest.rejects[0].line))
+    def _yield_batches(self, first: Reader) -> Iterator[Batch]:
+        """Yield what is neither skipped nor empty; if strict, raise at the first reject."""
+        for block in self._read_blocks(first):
+            batch = convert_block(block, self.columns, self.target)
+            if self._to_skip:
+                batch = self._skip_rows(batch)
+            if self._strict and batch.rejects:
+                n_before = int(np.searchsorted(batch.lines, batch.rejects[0].line))
                 if n_before:
-                    yield rest.slice(0, n_before)
-                raise RejectedRow(rest.rejects[0])
-            if len(rest) or rest.rejects:
-                yield rest
+                    yield batch.slice(0, n_before)
+                raise RejectedRow(batch.rejects[0])
+            if len(batch) or batch.rejects:
+                yield batch
         if self._to_skip:
-            raise StreamError(f"only {self.n_rows:,} rows, fewer than are to be skipped")
+            raise StreamError(f"cannot skip more rows than the {self.n_rows:,} that there are")
 
-    def _skipped(self, batch: Batch) -> Batch:
-        """Count the rows of a batch that are to be skipped, and return the others."""
+    def _skip_rows(self, batch: Batch) -> Batch:
+        """Count the rows of a batch that are skipped, and return the others."""
         n_rows = min(self._to_skip, len(batch))
         self._to_skip -= n_rows
-        n_taken = n_rows if not self._to_skip else None  # rejects at the end go with a later row
-        taken, rest = batch.slice(0, n_taken), batch.slice(n_rows)
+        stop = n_rows if not self._to_skip else None  # rejects at the end belong to a later row
+        skipped, rest = batch.slice(0, stop), batch.slice(n_rows)
         self.n_rows += n_rows
-        self.n_rejected += len(taken.rejects)
+        self.n_rejected += len(skipped.rejects)
         return rest if not self._to_skip else replace(rest, rejects=())
 
-    def _all(self, first: Reader) -> Iterator[Batch]:
-        """Yield the batches of all files."""
-        yield from self._of(first)
+    def _read_blocks(self, first: Reader) -> Iterator[RawBlock]:
+        """Yield the blocks of all files."""
+        yield from first.blocks(self.columns)
+        names = [column.name for column in self.columns]
         for file in self._files[1:]:
-            self._finish()
+            self._close_reader()
             try:
-                self._reader = open_reader(file, self._options, first)
+                self._reader = _open_reader(file, self._options, first)
             except EmptyFileError as error:
                 self._notes.append(str(error))
                 continue
-            self._check_names(self._reader, self._layout.names)
-            yield from self._of(self._reader)
-        self._finish()
+            self._check_names(self._reader, names)
+            yield from self._reader.blocks(self.columns)
+        self._close_reader()
 
-    def _of(self, reader: Reader) -> Iterator[Batch]:
-        for stretch in reader.stretches(self.columns):
-            yield to_batch(stretch, self._layout)
-
-    def _finish(self) -> None:
-        """Close the file that is read."""
+    def _close_reader(self) -> None:
+        """Close the current file."""
         if self._reader is not None:
             self._notes += self._reader.notes
             self._bytes_done += self._reader.n_read
@@ -203,7 +331,7 @@ class Stream:
         """Open the first file that is not empty."""
         for k, file in enumerate(self._files):
             try:
-                reader = open_reader(file, self._options)
+                reader = _open_reader(file, self._options)
             except EmptyFileError as error:
                 self._notes.append(str(error))
             else:
@@ -211,33 +339,50 @@ class Stream:
                 return reader
         raise StreamError(self._notes[0] if len(self._files) == 1 else "all files are empty")
 
-    def _find_columns(self, first: Reader, names: Sequence[str]) -> list[Column]:
-        """Find the kinds of columns from the first file that has rows."""
-        columns, notes = first.find_columns(names, self._options.types)
+    def _infer_columns(self, first: Reader, names: Sequence[str]) -> list[Column]:
+        """Infer the kinds of columns from the first file that has rows."""
+        columns, notes = first.infer_columns(names, self._options.types)
         for file in self._files[1:]:
             if any(column.n_known for column in columns) or not file.is_regular:
                 break
-            with suppress(EmptyFileError), closing(open_reader(file, self._options)) as reader:
+            with suppress(EmptyFileError), closing(_open_reader(file, self._options)) as reader:
                 self._check_names(reader, names)
-                columns, notes = reader.find_columns(names, self._options.types)
+                columns, notes = reader.infer_columns(names, self._options.types)
         self._notes += notes
         return columns
 
-    def _check_others(self, names: Sequence[str]) -> None:
-        """Look at the columns of the other files before the first row is given."""
+    def _check_other_files(self, names: Sequence[str]) -> None:
+        """Check the columns of the other files before the first row is read."""
         options = replace(self._options, block_bytes=_HEADER_BYTES)
         for file in self._files[1:]:
             if file.is_regular and file.format != "ndjson":
-                with suppress(EmptyFileError), closing(open_reader(file, options)) as reader:
+                with suppress(EmptyFileError), closing(_open_reader(file, options)) as reader:
                     self._check_names(reader, names)
 
     def _check_names(self, reader: Reader, names: Sequence[str]) -> None:
-        """Refuse a file whose columns are not those of the first."""
+        """Raise `StreamError` if the columns of a file are not those of the first."""
         first = self._files[0].name
         for name in names:
-            if name not in reader.names:
-                raise unknown_column(name, reader.names, f" in {reader.file}, as {first} has")
-        if self._takes_all:
+            check_column(name, reader.names, f" in {reader.file}, unlike in {first}")
+        if self._reads_all_columns:
             for name in reader.names:
                 if name not in self._names and name not in self._drop:
-                    raise StreamError(f"{reader.file} has a column {name!r}, which {first} has not")
+                    raise StreamError(
+                        f"{reader.file} has a column {name!r}, which {first} does not have"
+                    )
+
+
+def _open_reader(file: File, options: _Options, previous: Reader | None = None) -> Reader:
+    """Open a file; one of JSON has the columns of the previous."""
+    if file.format in ("parquet", "arrow"):
+        return ArrowReader(file, options.block_bytes)
+    source = ByteReader(file, follow=options.follow)
+    sizes = options.block_bytes, options.max_record
+    try:
+        if file.format != "ndjson":
+            return CsvReader(source, "\t" if file.format == "tsv" else None, *sizes)
+        before = previous if isinstance(previous, NdjsonReader) else None
+        return NdjsonReader(source, options.types, *sizes, previous=before)
+    except BaseException:
+        source.close()
+        raise

@@ -1,15 +1,22 @@
-"""A value fits its kind or not, and means the same, whatever stands beside it."""
+"""A value fits its kind or not, and is converted alike, whatever its neighbours are."""
 
 import math
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from amforest.reading.dates import days, times, within_calendar
-from amforest.reading.values import MISSING, bools, categories, numbers
+from amforest.reading.conversion import (
+    MISSING,
+    encode_categories,
+    parse_bools,
+    parse_days,
+    parse_numbers,
+    parse_times,
+    reject_outside_calendar,
+)
 
 NUMBERS = ["1", " 1\t", "+1", "-1.", ".5", "-.5e-3", "1E+5", "00012", "1e-400", "1e30", "-1e30"]
 NUMBERS += ["inf", "-Infinity", "1e31", "-1e31", "1e400", "nan", "-NaN", *MISSING, " NA "]
@@ -22,7 +29,7 @@ TIMES += ["9999-12-31T23:59-01:00", "20240229", "2024-2-9", "2024-02", "12:30", 
 
 
 def naive_number(text):
-    """The value, None if it is missing, an error if it does not fit."""
+    """Return the value, None if it is missing; raise an error if it does not fit."""
     text = text.strip()
     if text in MISSING or text.lower() in ("nan", "-nan"):
         return None
@@ -35,7 +42,7 @@ def naive_time(text):
     text = text.strip()
     if text in MISSING:
         return None
-    if len(text) < 10 or text[4] != "-" or "T24" in text:  # later Pythons take it
+    if len(text) < 10 or text[4] != "-" or "T24" in text:  # later versions of Python parse it
         raise ValueError
     moment = datetime.fromisoformat(text)
     return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
@@ -56,38 +63,33 @@ def check(convert, naive, texts):
         assert (values[k].as_py(), is_bad is None or not is_bad[k]) == (expected, fits), text
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(NUMBERS) | st.floats().map(repr), max_size=8))
-def test_numbers_are_what_float_takes_but_not_too_large(texts):
-    check(numbers, naive_number, texts)
+def test_numbers_are_what_float_parses_but_not_too_large(texts):
+    check(parse_numbers, naive_number, texts)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(TIMES) | st.datetimes().map(str), max_size=8))
-def test_times_are_what_python_takes_in_utc(texts):
-    check(times, naive_time, texts)
+def test_times_are_what_python_parses_in_utc(texts):
+    check(parse_times, naive_time, texts)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(TIMES) | st.dates().map(str), max_size=8))
 def test_days_are_times_without_a_time(texts):
     def naive_day(text):
         moment = naive_time(text)
         return moment and date.fromisoformat(text.strip())
 
-    check(days, naive_day, texts)
+    check(parse_days, naive_day, texts)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from(["true", "FALSE", " True ", "", "?", "1", "yes"]), max_size=8))
 def test_bools_are_true_and_false(texts):
-    check(bools, naive_bool, texts)
+    check(parse_bools, naive_bool, texts)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from(["a", " a", "b ", "", "NA", " NA", "é"]), max_size=8))
 def test_categories_are_stripped_and_have_one_code_each(texts):
-    values, is_bad = categories(pa.array(texts, pa.string()))
+    values, is_bad = encode_categories(pa.array(texts, pa.string()))
     stripped = [text.strip() for text in texts]
     assert values.to_pylist() == [None if text in MISSING else text for text in stripped]
     levels = values.dictionary.to_pylist()
@@ -96,15 +98,15 @@ def test_categories_are_stripped_and_have_one_code_each(texts):
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
-def test_moments_of_files_are_from_the_years_1_to_9999(unit):
+def test_times_are_from_the_years_1_to_9999(unit):
     scale = {"s": 1, "ms": 10**3, "us": 10**6}[unit]
     first, end = (datetime(1, 1, 1) - datetime(1970, 1, 1)).total_seconds(), 253_402_300_800
     raw = [int(first) * scale - 1, int(first) * scale, end * scale - 1, end * scale, None]
-    values, is_bad = within_calendar(pa.array(raw, pa.int64()).cast(pa.timestamp(unit)))
+    values, is_bad = reject_outside_calendar(pa.array(raw, pa.int64()).cast(pa.timestamp(unit)))
     assert is_bad.tolist() == [True, False, False, True, False]
     assert [value and value.year for value in values.to_pylist()] == [None, 1, 9999, None, None]
 
 
 def test_numbers_keep_all_their_digits():
     texts = ["0.1", "1e-320", str(math.pi), "123456789012345678901234567890"]
-    assert numbers(pa.array(texts))[0].to_pylist() == [float(text) for text in texts]
+    assert parse_numbers(pa.array(texts))[0].to_pylist() == [float(text) for text in texts]

@@ -1,4 +1,4 @@
-"""Pipes are read as they come, files at constant memory, and both can be left at any time."""
+"""Pipes are read as rows arrive, files at constant memory; both can be interrupted and closed."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ import pytest
 import amforest
 from amforest.reading import StreamError, open_stream
 
-# The package without what it needs for learning: many processes are started.
+# Imports amforest.reading without the estimators: the tests start many processes.
 ALONE = f"""
 import sys, types
 sys.modules["amforest"] = types.ModuleType("amforest")
@@ -43,15 +43,15 @@ def run(code, *arguments, **options):
     ).stdout.decode()
 
 
-def a_pipe_from(code):
-    """Run code in another process; return it and what its output can be read from."""
+def open_pipe(code):
+    """Run code in another process; return it and the descriptor of its output."""
     read, write = os.pipe()
     process = subprocess.Popen([sys.executable, "-c", code], stdout=write)
     os.close(write)
     return process, read
 
 
-def test_each_row_of_a_slow_pipe_comes_within_a_second():
+def test_each_row_of_a_slow_pipe_arrives_within_a_second():
     code = """
 import time
 print("written,k", flush=True)
@@ -62,7 +62,7 @@ for k in range(5):
     time.sleep(0.25)
 print("1e9,5", end="")
 """
-    writer, pipe = a_pipe_from(code)
+    writer, pipe = open_pipe(code)
     with writer, open_stream(pipe) as stream:
         assert stream.bytes_total is None
         batches = [(time.time(), batch) for batch in stream]
@@ -76,7 +76,7 @@ print("1e9,5", end="")
 
 def test_a_fast_pipe_is_read_in_large_blocks():
     code = "import sys; sys.stdout.write('x,y\\n' + 1_000_000 * '1.5,red\\n')"
-    writer, pipe = a_pipe_from(code)
+    writer, pipe = open_pipe(code)
     with writer, open_stream(pipe) as stream:
         sizes = [len(batch) for batch in stream]
     os.close(pipe)
@@ -117,7 +117,7 @@ def test_a_named_pipe_is_read_once(tmp_path):
 # The standard input
 
 
-def test_the_standard_input_is_csv_unless_said():
+def test_the_standard_input_is_csv_by_default():
     data = b"x,y\n1,a\n2,b\n"
     out = "<stdin> [{'x': 1.0, 'y': 'a'}, {'x': 2.0, 'y': 'b'}] [2, 3]\n"
     out += "{'x': 'number', 'y': 'category'} 12 None\n"
@@ -127,7 +127,7 @@ def test_the_standard_input_is_csv_unless_said():
 
 
 @pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file])
-def test_arrow_comes_through_pipes_as_a_stream_and_as_a_file(new):
+def test_arrow_streams_and_files_are_read_from_pipes(new):
     table = pa.table({"x": [1, 2], "y": pa.array(["a", "b"]).dictionary_encode()})
     buffer = pa.BufferOutputStream()
     with new(buffer, table.schema) as writer:
@@ -136,13 +136,13 @@ def test_arrow_comes_through_pipes_as_a_stream_and_as_a_file(new):
     assert out.startswith("<stdin> [{'x': 1.0, 'y': 'a'}, {'x': 2.0, 'y': 'b'}] [1, 2]\n")
 
 
-def test_parquet_does_not_come_through_a_pipe(tmp_path):
+def test_parquet_cannot_be_read_from_a_pipe(tmp_path):
     pyarrow.parquet.write_table(pa.table({"x": [1]}), tmp_path / "t.parquet")
     data = (tmp_path / "t.parquet").read_bytes()
     assert run(READ_STDIN, "parquet", input=data) == "<stdin>: Parquet cannot be read from a pipe\n"
 
 
-def test_ctrl_c_leaves_with_all_rows_that_were_given():
+def test_after_ctrl_c_n_rows_counts_the_rows_that_were_yielded():
     code = """
 from amforest.reading import open_stream
 n_rows = 0
@@ -191,7 +191,7 @@ def test_a_file_that_grows_is_followed(tmp_path):
         open_stream([path, path], follow=True)
 
 
-def test_files_are_closed_when_they_are_read_left_or_bad(tmp_path):
+def test_files_are_closed_at_the_end_on_exit_and_after_an_error(tmp_path):
     (tmp_path / "t.csv").write_text("x\n" + 9 * "1\n")
     pyarrow.parquet.write_table(pa.table({"x": [1]}), tmp_path / "t.parquet")
     opened = set(os.listdir("/dev/fd"))
@@ -221,7 +221,7 @@ def test_memory_does_not_grow_with_the_file(name, tmp_path):
             rows = "".join("{" + ",".join(row) + "}\n" for row in quoted)
         with path.open("w") as file:
             file.write(header)
-            for _ in range((200_000_000 if header else 30_000_000) // len(rows)):
+            for _ in range(40_000_000 // len(rows)):
                 file.write(rows)
     code = """
 import resource
@@ -238,7 +238,7 @@ print(stream.bytes_read, n_rows, resource.getrusage(resource.RUSAGE_SELF).ru_max
     assert growth < 15_000  # kB
 
 
-def test_without_pyarrow_one_is_told_what_to_install():
+def test_without_pyarrow_the_error_says_what_to_install():
     code = """
 sys.modules["pyarrow"] = None
 try:

@@ -1,4 +1,4 @@
-"""Bytes of CSV and JSON become the same rows, on the same lines, however they are cut and read."""
+"""Rows of CSV and JSON, and their lines, do not depend on how the bytes are cut and parsed."""
 
 import csv
 import io
@@ -7,12 +7,12 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amforest.reading import open_stream
+from amforest.reading.conversion import MISSING
 from amforest.reading.records import Splitter
-from amforest.reading.values import MISSING
 
 BLANKS = " \t\n\r\v\f"
 MARKS = ["a", "1", ",", ",", '"', '"', "\n", "\n", "\r\n", "\r", " ", "é", "NA", '""', '"\n"', "\0"]
@@ -20,7 +20,7 @@ csv_text = st.lists(st.sampled_from(MARKS), max_size=40).map("".join)
 
 
 def naive_records(text):
-    """All records of CSV with their lines, one character at a time; not all have an end."""
+    """Yield the records of CSV with their lines and whether they are closed, by characters."""
     text = text.replace("\r\n", "\n")
     line, start, first_line = 1, 0, 1
     is_inside, begins_field, closed_at = False, True, None
@@ -38,7 +38,7 @@ def naive_records(text):
             start, first_line = at + 1, line
         begins_field, closed_at = mark in ",\r\n", closed_at if mark == '"' else None
         at += 1
-        if at == len(text) and is_inside:  # one line is lost, and what follows is read again
+        if at == len(text) and is_inside:  # one line is rejected, and parsing starts again after it
             record = text[start:]
             end = min((record + "\n").find("\n"), (record + "\r").find("\r"))
             yield first_line, record[:end], False
@@ -50,7 +50,7 @@ def naive_records(text):
 
 
 def naive_rows(text, n_columns):
-    """Lines and fields of the rows that are good, and lines of those that are not."""
+    """Return the lines and fields of the good rows, and the lines of the bad ones."""
     good, bad = [], []
     for line, record, is_closed in naive_records(text):
         if not record:
@@ -66,7 +66,7 @@ def naive_rows(text, n_columns):
 
 
 def read(data, **options):
-    """All rows with their lines, and all rejects."""
+    """Return all rows with their lines, and all rejects."""
     rows, rejects = [], []
     with open_stream(io.BytesIO(data), **options) as stream:
         for batch in stream:
@@ -80,7 +80,6 @@ def read(data, **options):
 # CSV
 
 
-@settings(max_examples=400, deadline=None)
 @given(csv_text, st.sampled_from([1, 2, 3, 7, 1000]))
 @example('a"b,"c\n"d"e"f,\r\r\n"', 1)
 @example('"a\r\n""\r\r\n",\r\n\r"b', 1)
@@ -96,7 +95,6 @@ def test_records_lines_and_fields_are_those_of_a_naive_reader(text, block_bytes)
     assert [reject.line for reject in rejects] == bad
 
 
-@settings(max_examples=200, deadline=None)
 @given(csv_text)
 def test_without_open_quotes_the_naive_reader_is_pythons_csv(text):
     records = list(naive_records(text))
@@ -113,14 +111,13 @@ def test_without_open_quotes_the_naive_reader_is_pythons_csv(text):
     assert naive == expected
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.text(max_size=5), st.floats(-1e9, 1e9), st.none() | st.dates())),
     st.sampled_from(["\n", "\r\n"]),
     st.sampled_from([",", ";", "\t", "|"]),
     st.integers(1, 50),
 )
-def test_what_pythons_csv_writes_is_read(rows, line_end, delimiter, block_bytes):
+def test_rows_written_by_pythons_csv_are_read_back(rows, line_end, delimiter, block_bytes):
     rows = [(t.replace("\r", "").replace("\0", ""), x, day) for t, x, day in rows]
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator=line_end, delimiter=delimiter)
@@ -161,7 +158,7 @@ def test_lines_are_counted_through_marks_quotes_gaps_and_bad_rows(line_end):
 
 
 @pytest.mark.parametrize("block_bytes", [1, 3, 10, 1000])
-def test_what_is_too_long_or_never_closed_costs_one_line(block_bytes):
+def test_a_record_too_long_or_never_closed_costs_one_line(block_bytes):
     long = b"7," + 30 * b"x"
     lines = [b"x,y", b"1,a", long, b"2,b", b'3,"c', b"4," + 18 * b"d", b"5,e", long + b'"', b'6,"f']
     rows, rejects = read(b"\r\n".join(lines), max_record=20, block_bytes=block_bytes)
@@ -174,7 +171,6 @@ def test_what_is_too_long_or_never_closed_costs_one_line(block_bytes):
     ]
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.sampled_from([b"ab", b'"', b",", b"\n", b"\r", b"\r\n"]), max_size=60), st.data()
 )
@@ -207,7 +203,7 @@ def test_rows_that_are_not_utf8_are_rejected(block_bytes):
     assert rejects[0].text == r"2,\xff"
 
 
-def test_a_row_longer_than_what_is_sampled_still_tells_the_kinds():
+def test_kinds_are_inferred_from_a_row_longer_than_the_sample():
     data = b"x,y\n1," + 5 * 2**20 * b"a" + b"\n2,b\n"
     with open_stream(io.BytesIO(data), max_record=2**23) as stream:
         assert stream.schema == {"x": "number", "y": "category"}
@@ -249,7 +245,7 @@ LINES = [
 
 
 def naive_json(line):
-    """The values of a row; None if it is none, an error if it is bad."""
+    """Return the values of a row, None for a blank line; raise an error if it is bad."""
     if not line.strip():
         return None
     row = json.loads(line, parse_constant=str, parse_int=str, parse_float=str)
@@ -286,17 +282,16 @@ def check_json(lines, block_bytes):
     assert [reject.line for reject in rejects] == bad
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(LINES), max_size=12), st.sampled_from([9, 100, 10_000]))
 @example(LINES, 9)
 @example(LINES, 10_000)
-def test_lines_of_json_are_read_as_one_by_one(lines, block_bytes):
+def test_lines_of_json_are_parsed_as_if_one_by_one(lines, block_bytes):
     check_json(lines, block_bytes)
 
 
-@pytest.mark.parametrize("share_odd", [0.001, 0.02, 0.3, 1.0])
-def test_lines_of_json_are_read_alike_beside_any_others(share_odd):
+@pytest.mark.parametrize("odd_fraction", [0.001, 0.02, 0.3, 1.0])
+def test_lines_of_json_do_not_depend_on_their_neighbours(odd_fraction):
     random = Random(0)
     clean = [f'{{"x": {k}, "y": "{k % 5}", "z": true}}' for k in range(3_000)]
-    lines = [random.choice(LINES) if random.random() < share_odd else line for line in clean]
+    lines = [random.choice(LINES) if random.random() < odd_fraction else line for line in clean]
     check_json(lines, 2**22)

@@ -1,0 +1,244 @@
+"""Columns and their kinds: requested by the user, given by the file, or inferred from its rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from amforest.reading.conversion import (
+    Converted,
+    Mask,
+    encode_categories,
+    explain_date,
+    explain_number,
+    parse_bools,
+    parse_days,
+    parse_numbers,
+    parse_times,
+    reject_large,
+    reject_outside_calendar,
+    strip_missing,
+)
+from amforest.reading.sources import StreamError, shorten, suggest
+
+KINDS = ("number", "category", "bool", "date", "datetime")
+SAMPLE_ROWS = 1_000  # from which kinds are inferred
+
+_FITTING = 0.9  # the least fraction of values that fit an inferred kind
+_VALUE_LENGTH = 40  # of a value in a message
+_PARSERS: dict[str, Callable[[pa.Array], Converted]] = {
+    "number": parse_numbers,
+    "category": encode_categories,
+    "bool": parse_bools,
+    "date": parse_days,
+    "datetime": parse_times,
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a stream.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "number", "category", "bool", "date" (days) or "datetime" (days with a time).
+    n_distinct : int
+        The number of distinct values among the first rows.
+    n_known : int
+        The number of these rows that have a value.
+    is_whole : bool
+        Whether it holds numbers, and those of the first rows are integers.
+    """
+
+    name: str
+    kind: str
+    n_distinct: int = 0
+    n_known: int = 0
+    is_whole: bool = False
+
+    def convert(self, values: pa.Array) -> Converted:
+        """Convert text, or the file's type for this kind, to the column's type; mark misfits."""
+        if pa.types.is_string(values.type):
+            return _PARSERS[self.kind](values)
+        if self.kind == "number":
+            return reject_large(values)
+        if self.kind in ("date", "datetime"):
+            return reject_outside_calendar(values)
+        return values, None
+
+    def explain(self, value: str) -> str:
+        """Explain why a value does not fit."""
+        if self.kind == "number":
+            reason = explain_number(value)
+        elif self.kind == "bool":
+            reason = "is neither true nor false"
+        else:
+            reason = explain_date(value, self.kind)
+        return f"column {self.name!r}: {shorten(value, _VALUE_LENGTH)!r} {reason}"
+
+
+def parse_types(text: str) -> dict[str, str]:
+    """Parse the kinds of columns as given on a command line.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``"age=number,zip=category"``.
+
+    Returns
+    -------
+    dict
+        The kind of each column that is named.
+
+    Raises
+    ------
+    StreamError
+        If the text has another form, or a kind is unknown.
+
+    Examples
+    --------
+    >>> parse_types("age=number, zip=category")
+    {'age': 'number', 'zip': 'category'}
+    >>> parse_types("age=nubmer")
+    Traceback (most recent call last):
+        ...
+    amforest.reading.sources.StreamError: column 'age': no kind 'nubmer'; did you mean 'number'?
+    """
+    types: dict[str, str] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, equals, kind = (piece.strip() for piece in part.rpartition("="))
+        if not (equals and name and kind):
+            raise StreamError(f"types: {part!r} must have the form name=kind, such as age=number")
+        if name in types:
+            raise StreamError(f"types: {name!r} is given twice")
+        types[name] = kind
+    check_kinds(types)
+    return types
+
+
+def check_kinds(types: Mapping[str, str]) -> None:
+    """Raise `StreamError` if a kind does not exist."""
+    for name, kind in types.items():
+        if kind not in KINDS:
+            raise StreamError(f"column {name!r}: no kind {kind!r}; {suggest(kind, KINDS)}")
+
+
+def check_unique(names: Iterable[str], file: str) -> None:
+    """Raise `StreamError` if a column name occurs more than once."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise StreamError(f"{file} has several columns {name!r}")
+
+
+def check_column(name: str, names: Sequence[str], where: str = "") -> None:
+    """Raise `StreamError` if a column is not there: "no column 'targt'; did you mean …?"."""
+    if name not in names:
+        raise StreamError(f"no column {name!r}{where}; {suggest(name, names)}")
+
+
+def select_columns(
+    names: Sequence[str],
+    columns: Sequence[str] | None,
+    drop: Sequence[str] | None,
+    target: str | None,
+) -> list[str]:
+    """Return the columns to read, in the file's order.
+
+    Raises
+    ------
+    StreamError
+        If one of the names does not exist, or no column remains.
+    """
+    for name in (*(columns or ()), *(drop or ()), *((target,) if target is not None else ())):
+        check_column(name, names)
+    if target is not None and target in (drop or ()):
+        raise StreamError(f"column {target!r} is the target and cannot be dropped")
+    selected = [
+        name
+        for name in names
+        if name == target or ((columns is None or name in columns) and name not in (drop or ()))
+    ]
+    if not selected:
+        raise StreamError("no column remains to be read; select or keep at least one")
+    return selected
+
+
+def describe_column(name: str, kind: str, values: pa.Array) -> Column:
+    """Return a column of a given kind, with the counts of its first rows."""
+    converted, _ = Column(name, kind).convert(values)
+    converted = converted.drop_null()
+    is_whole = kind == "number" and len(converted) > 0
+    if is_whole:
+        is_whole = pc.all(pc.equal(pc.trunc(converted), converted)).as_py()
+    decoded = converted.dictionary_decode() if kind == "category" else converted
+    return Column(name, kind, pc.count_distinct(decoded).as_py(), len(converted), is_whole)
+
+
+def infer_column(
+    name: str, text: pa.Array, requested: str | None = None, is_quoted: Mask | None = None
+) -> tuple[Column, str | None]:
+    """Infer the kind of a column from the text of its first rows.
+
+    Parameters
+    ----------
+    name : str
+    text : pyarrow.StringArray
+    requested : str or None
+        The kind that the user requests. A date with times becomes a datetime.
+    is_quoted : ndarray of bool or None
+        Which values are strings in JSON, hence neither numbers nor bools.
+
+    Returns
+    -------
+    column : Column
+    note : str or None
+        A doubt about the kind, for the user.
+    """
+    text = strip_missing(text)
+    if requested is not None:
+        kind = _date_kind(text) if requested == "date" else requested
+        return describe_column(name, kind, text), None
+    n_known = len(text) - text.null_count
+    if not n_known:
+        note = f"column {name!r} has no value in the first rows: read as number"
+        return Column(name, "number"), note if len(text) else None
+    unquoted = text if is_quoted is None else pc.if_else(pa.array(is_quoted), None, text)
+    kind, fraction = _best_kind(text, unquoted, n_known)
+    if fraction < _FITTING:
+        note = f"column {name!r}: {fraction:.0%} of the first values are of kind {kind}; "
+        note += "read as category"
+        return describe_column(name, "category", text), note if fraction >= 0.5 else None
+    note = f"column {name!r} is read as {kind}, but {1 - fraction:.1%} of the first values are not"
+    return describe_column(name, kind, text), note if fraction < 1 else None
+
+
+def _best_kind(text: pa.Array, unquoted: pa.Array, n_known: int) -> tuple[str, float]:
+    """Return the kind, other than category, that most values fit; and their fraction."""
+    best = ("", 0.0)
+    for kind, parse, values in (
+        ("number", parse_numbers, unquoted),
+        ("bool", parse_bools, unquoted),
+        ("date", parse_times, text),
+    ):
+        fraction = _count_fitting(parse, values) / n_known
+        if fraction >= _FITTING:
+            return _date_kind(text) if kind == "date" else kind, fraction
+        best = max(best, (kind, fraction), key=lambda pair: pair[1])
+    return best
+
+
+def _date_kind(text: pa.Array) -> str:
+    """Return "datetime" if some of the dates have a time of day, else "date"."""
+    has_time = _count_fitting(parse_times, text) > _count_fitting(parse_days, text)
+    return "datetime" if has_time else "date"
+
+
+def _count_fitting(parse: Callable[[pa.Array], Converted], text: pa.Array) -> int:
+    values, _ = parse(text)  # null where a value does not fit
+    return len(values) - int(values.null_count)
