@@ -24,12 +24,12 @@ class Stream:
 
 def are_real() -> bool:
     """Return whether the paper's data sets are at hand; if not, generated ones stand in."""
-    return datasets.are_here()
+    return datasets.are_available()
 
 
 def stream(name: str, max_rows: int | None) -> Stream:
     """Return the first rows of a data set, shuffled by a fixed seed."""
-    dataset = datasets.load(name) if are_real() else datasets.simulated(name)
+    dataset = datasets.load(name) if are_real() else datasets.make_simulated(name)
     order = np.random.default_rng(0).permutation(len(dataset.y))[:max_rows]
     return Stream(name, dataset.X[order], dataset.y[order], len(dataset.classes))
 

@@ -23,7 +23,6 @@ using namespace nb::literals;
 using SeedArray = std::optional<Input<std::uint64_t, 2>>; // trees x 4 words
 using BoundsArray = std::optional<Input<float, 2>>;       // a row of lower and one of upper ends
 using WeightArray = std::optional<Input<float, 2>>;       // trees x features
-using Count = std::optional<std::size_t>;
 
 // Calls without the GIL: whoever waits for a learner keeps no other thread waiting.
 template <class Call> auto without_gil(const Call &call) {
@@ -148,27 +147,23 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
     static nb::dict state(const Forest &forest) {
         FlatForest<Labels, Owned> flat;
         std::size_t n_samples = 0;
-        std::optional<Common> common;
         Parameters parameters;
         without_gil([&] {
-            forest.inspect([&](const Common &now, std::span<const Tree> trees, std::size_t n_rows) {
-                flat = flatten<Partition, Labels>(trees);
-                n_samples = n_rows;
-                common = now;
-                parameters = *now.parameters;
-            });
+            forest.inspect(
+                [&](const Parameters &now, std::span<const Tree> trees, std::size_t n_rows) {
+                    flat = flatten<Partition, Labels>(trees);
+                    n_samples = n_rows;
+                    parameters = now;
+                });
         });
-        nb::dict state;
-        std::as_const(parameters).for_each([&](const char *name, const auto &value) {
-            state[name] = value;
-        });
-        state["n_numbers"] = common->layout.n_numbers;
-        state["categories"] = common->layout.categories.room();
-        state["bounds"] = to_object(common->domain);
+        nb::dict state = to_dict(parameters);
+        state["n_numbers"] = forest.layout().n_numbers;
+        state["categories"] = forest.layout().categories.room();
+        state["bounds"] = to_object(forest.domain());
         state["n_samples"] = n_samples;
-        state["options"] = to_dict(common->options);
+        state["options"] = amforest::to_dict(forest.options());
         nb::dict trees;
-        flat.for_each(common->layout, parameters,
+        flat.for_each(forest.layout(), parameters,
                       [&](const char *name, auto &column, std::size_t width, std::size_t n_empty) {
                           const Shape shape = shape_of(column.size(), width, n_empty);
                           trees[name] = to_numpy(std::move(column), shape);
@@ -179,22 +174,16 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
 
     // Growing
 
-    static void reserve(Forest &forest, const std::optional<nb::list> &categories,
-                        const Count &n_numbers, const nb::kwargs &label_parameters) {
-        Layout layout = layout_of(forest);
-        if (categories || n_numbers) {
-            const std::size_t numbers = n_numbers.value_or(layout.n_numbers);
-            layout = categories ? checked_layout(numbers, *categories)
-                                : Layout{layout.categories, numbers};
-        }
+    // A copy with room for more classes, categories or numbers.
+    static std::unique_ptr<Forest> reserve(const Forest &forest,
+                                           const std::optional<nb::list> &categories,
+                                           const std::optional<std::size_t> &n_numbers,
+                                           const nb::kwargs &label_parameters) {
+        const std::size_t numbers = n_numbers.value_or(forest.layout().n_numbers);
+        const Layout layout = categories ? checked_layout(numbers, *categories)
+                                         : Layout{forest.layout().categories, numbers};
         const Parameters parameters = next_parameters(forest, label_parameters);
-        without_gil([&] { forest.reserve(layout, parameters); });
-    }
-
-    static Layout layout_of(const Forest &forest) {
-        return without_gil([&] {
-            return forest.inspect([](const Common &common, auto, auto) { return common.layout; });
-        });
+        return without_gil([&] { return std::make_unique<Forest>(forest, layout, parameters); });
     }
 
     static Parameters next_parameters(const Forest &forest, const nb::dict &values) {
@@ -203,8 +192,12 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
 
     // Checks of arguments
 
-    static Matrix matrix(const Features &X, const Count &n_codes = {}) {
-        return {X.data(), X.shape(0), X.shape(1), n_codes.value_or(Matrix::kAsForest)};
+    static Matrix matrix(const Features &X) { return {X.data(), X.shape(0), X.shape(1)}; }
+
+    // Rows to be predicted.
+    static Matrix checked_rows(const Forest &forest, const Features &X) {
+        forest.check(matrix(X), "X", [](std::size_t) { return false; });
+        return matrix(X);
     }
 
     static std::span<const Label> checked_labels(const Matrix &X, const LabelArray &y,
@@ -249,10 +242,9 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
     static Arguments checked(const Forest &forest, const Features &X, const LabelArray &y,
                              const std::optional<Weights> &weights, const nb::dict &parameters) {
         const std::span<const double> w = checked_weights(X, weights);
-        const auto is_learned = [=](std::size_t i) { return w.empty() || w[i] > 0; };
-        const Matrix rows = without_gil([&] { return forest.check(matrix(X), "X", is_learned); });
+        forest.check(matrix(X), "X", [=](std::size_t i) { return w.empty() || w[i] > 0; });
         const Parameters next = next_parameters(forest, parameters);
-        return {rows, checked_labels(rows, y, next), w, next};
+        return {matrix(X), checked_labels(matrix(X), y, next), w, next};
     }
 
     // `parameters` of the labels, such as more classes, hold from the first row on.
@@ -277,6 +269,7 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         const std::vector<float> values = floats_of(x);
         check_weight(weight);
         const Matrix row{values.data(), 1, values.size()};
+        forest.check(row, "x", [=](std::size_t) { return weight > 0; });
         without_gil([&] { forest.learn(row, y, weight); });
     }
 
@@ -336,41 +329,41 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         return wide;
     }
 
-    static Output<double> predict(const Forest &forest, const Features &X, std::size_t n_threads,
-                                  const Count &n_codes) {
-        auto [values, size] = collect(forest, matrix(X, n_codes), 1,
+    static Output<double> predict(const Forest &forest, const Features &X, std::size_t n_threads) {
+        auto [values, size] = collect(forest, checked_rows(forest, X), 1,
                                       [&](const Matrix &rows, std::vector<double> &out) {
-                                          return forest.predict(rows, "X", out, n_threads);
+                                          return forest.predict(rows, out, n_threads);
                                       });
         return to_numpy(std::move(values), {X.shape(0), size});
     }
 
     static Output<double> predict_by_tree(const Forest &forest, const Features &X,
-                                          std::size_t n_threads, const Count &n_codes) {
-        auto [values, size] = collect(forest, matrix(X, n_codes), forest.n_trees(),
+                                          std::size_t n_threads) {
+        auto [values, size] = collect(forest, checked_rows(forest, X), forest.n_trees(),
                                       [&](const Matrix &rows, std::vector<double> &out) {
-                                          return forest.predict_by_tree(rows, "X", out, n_threads);
+                                          return forest.predict_by_tree(rows, out, n_threads);
                                       });
         return to_numpy(std::move(values), {X.shape(0), forest.n_trees(), size});
     }
 
-    static nb::object predict_row(const Forest &forest, nb::handle x, const Count &n_codes) {
+    static nb::object predict_row(const Forest &forest, nb::handle x) {
         const std::vector<float> values = floats_of(x);
-        const Matrix row{values.data(), 1, values.size(), n_codes.value_or(Matrix::kAsForest)};
+        const Matrix row{values.data(), 1, values.size()};
+        forest.check(row, "x", [](std::size_t) { return false; });
         thread_local std::vector<double> out; // kept for the next call
-        without_gil([&] { forest.predict(row, "x", out, 1); });
+        without_gil([&] { forest.predict(row, out, 1); });
         return array_of(out);
     }
 
     // Inspecting
 
     static Output<double> weighted_depth(const Forest &forest, const Features &X,
-                                         std::size_t n_threads, const Count &n_codes) {
-        const Matrix rows = matrix(X, n_codes);
+                                         std::size_t n_threads) {
+        const Matrix rows = checked_rows(forest, X);
         std::vector<double> out(rows.n_rows * forest.n_trees());
         const std::size_t chunk = without_gil([&] { return forest.chunk_size(); });
         for_each_chunk(rows.n_rows, chunk, [&](std::size_t first, std::size_t count) {
-            forest.weighted_depth(rows.rows(first, count), "X", &out[first * forest.n_trees()],
+            forest.weighted_depth(rows.rows(first, count), &out[first * forest.n_trees()],
                                   n_threads);
         });
         return to_numpy(std::move(out), {rows.n_rows, forest.n_trees()});
@@ -378,10 +371,10 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
 
     // Leaves as rows of the trees' tables.
     static Output<std::int64_t> apply(const Forest &forest, const Features &X,
-                                      std::size_t n_threads, const Count &n_codes) {
-        const Matrix rows = matrix(X, n_codes);
+                                      std::size_t n_threads) {
+        const Matrix rows = checked_rows(forest, X);
         std::vector<std::int64_t> out(rows.n_rows * forest.n_trees());
-        without_gil([&] { forest.apply(rows, "X", out.data(), n_threads); });
+        without_gil([&] { forest.apply(rows, out.data(), n_threads); });
         return to_numpy(std::move(out), {rows.n_rows, forest.n_trees()});
     }
 
@@ -389,35 +382,35 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
     static Output<std::int64_t> depths(const Forest &forest) {
         std::vector<std::int64_t> depths;
         without_gil([&] {
-            forest.inspect([&](const Common &, std::span<const Tree> trees, std::size_t) {
+            forest.inspect([&](const Parameters &, std::span<const Tree> trees, std::size_t) {
                 for (const Tree &tree : trees) depths.push_back(depth_of(tree.arena()));
             });
         });
         return to_numpy(std::move(depths), {forest.n_trees()});
     }
 
-    static nb::dict label_parameters(const Forest &forest) {
-        const Parameters parameters = without_gil([&] {
-            return forest.inspect([](const Common &now, auto, auto) { return *now.parameters; });
-        });
+    static nb::dict to_dict(const Parameters &parameters) {
         nb::dict dict;
         parameters.for_each([&](const char *name, const auto &value) { dict[name] = value; });
         return dict;
     }
 
+    static nb::dict label_parameters(const Forest &forest) {
+        return to_dict(without_gil(
+            [&] { return forest.inspect([](const Parameters &now, auto, auto) { return now; }); }));
+    }
+
     static nb::dict tree_table(const Forest &forest, std::size_t i) {
-        std::optional<Layout> layout;
         TreeTable<Labels> table;
         without_gil([&] {
-            forest.inspect([&](const Common &common, std::span<const Tree> trees, std::size_t) {
+            forest.inspect([&](const Parameters &, std::span<const Tree> trees, std::size_t) {
                 require(i < trees.size(), "i must be the number of a tree");
-                layout = common.layout;
                 table = to_table(trees[i]);
             });
         });
         nb::dict dict;
         const std::size_t n = table.n_rows();
-        table.for_each(*layout, [&](const char *name, auto &column, std::size_t width) {
+        table.for_each(forest.layout(), [&](const char *name, auto &column, std::size_t width) {
             dict[name] = to_numpy(std::move(column), width == kVector ? Shape{n} : Shape{n, width});
         });
         return dict;
@@ -427,16 +420,14 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
     template <class Of> static auto property(const Of &of) {
         return [of](const Forest &forest) {
             return without_gil([&] {
-                return forest.inspect(
-                    [&](const Common &common, std::span<const Tree> trees, std::size_t n_rows) {
-                        return of(common, trees, n_rows);
-                    });
+                return forest.inspect([&](const Parameters &, std::span<const Tree> trees,
+                                          std::size_t n_rows) { return of(trees, n_rows); });
             });
         };
     }
 
     template <class Of> static auto sum_over_trees(const Of &of) {
-        return property([of](const Common &, std::span<const Tree> trees, std::size_t) {
+        return property([of](std::span<const Tree> trees, std::size_t) {
             std::size_t sum = 0;
             for (const Tree &tree : trees) sum += of(tree);
             return sum;
@@ -450,23 +441,13 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
                 "seeds"_a.noconvert() = nb::none(), "trees"_a = nb::none(), "n_samples"_a = 0,
                 "categories"_a = nb::list(), "bounds"_a.noconvert() = nb::none(),
                 "feature_weights"_a.noconvert() = nb::none(), "label_parameters"_a)
-            .def_prop_ro("n_numbers", property([](const Common &common, Trees, std::size_t) {
-                             return common.layout.n_numbers;
-                         }))
-            .def_prop_ro("categories", property([](const Common &common, Trees, std::size_t) {
-                             return common.layout.categories.room();
-                         }))
-            .def_prop_ro("bounds",
-                         [](const Forest &forest) {
-                             return forest.inspect([](const Common &common, Trees, std::size_t) {
-                                 return to_object(common.domain);
-                             });
-                         })
+            .def_prop_ro("n_numbers", [](const Forest &f) { return f.layout().n_numbers; })
+            .def_prop_ro("categories", [](const Forest &f) { return f.layout().categories.room(); })
+            .def_prop_ro("bounds", [](const Forest &f) { return to_object(f.domain()); })
             .def_prop_ro("n_trees", &Forest::n_trees)
-            .def_prop_ro("n_samples",
-                         property([](const Common &, Trees, std::size_t n_rows) { return n_rows; }))
+            .def_prop_ro("n_samples", property([](Trees, std::size_t n_rows) { return n_rows; }))
             // Of the tree that has learned most.
-            .def_prop_ro("total_weight", property([](const Common &, Trees trees, std::size_t) {
+            .def_prop_ro("total_weight", property([](Trees trees, std::size_t) {
                              double largest = 0;
                              for (const Tree &tree : trees)
                                  largest = std::max(largest, tree.total_weight());
@@ -485,13 +466,11 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
             .def("learn_row", &learn_row, "x"_a, "y"_a.noconvert(), "weight"_a = 1.0)
             .def("predict_then_learn", &predict_then_learn, "X"_a.noconvert(), "y"_a.noconvert(),
                  "n_threads"_a, "weights"_a.noconvert() = nb::none())
-            .def("predict", &predict, "X"_a.noconvert(), "n_threads"_a, "n_codes"_a = nb::none())
-            .def("predict_row", &predict_row, "x"_a, "n_codes"_a = nb::none())
-            .def("predict_by_tree", &predict_by_tree, "X"_a.noconvert(), "n_threads"_a,
-                 "n_codes"_a = nb::none())
-            .def("weighted_depth", &weighted_depth, "X"_a.noconvert(), "n_threads"_a,
-                 "n_codes"_a = nb::none())
-            .def("apply", &apply, "X"_a.noconvert(), "n_threads"_a, "n_codes"_a = nb::none())
+            .def("predict", &predict, "X"_a.noconvert(), "n_threads"_a)
+            .def("predict_row", &predict_row, "x"_a)
+            .def("predict_by_tree", &predict_by_tree, "X"_a.noconvert(), "n_threads"_a)
+            .def("weighted_depth", &weighted_depth, "X"_a.noconvert(), "n_threads"_a)
+            .def("apply", &apply, "X"_a.noconvert(), "n_threads"_a)
             .def("tree_table", &tree_table, "i"_a)
             .def("state", &state);
         return cls;
@@ -504,7 +483,11 @@ void bind_with_real_counts(nb::class_<Forest<Partition, Labels<std::uint32_t>>> 
     using Whole = Forest<Partition, Labels<std::uint32_t>>;
     using Real = Forest<Partition, Labels<double>>;
     cls.def(
-        "with_real_counts", [](const Whole &forest) { return std::make_unique<Real>(forest); },
+        "with_real_counts",
+        [](const Whole &forest) {
+            const auto parameters = forest.inspect([](const auto &now, auto, auto) { return now; });
+            return std::make_unique<Real>(forest, forest.layout(), parameters);
+        },
         nb::call_guard<nb::gil_scoped_release>());
 }
 

@@ -31,13 +31,13 @@ class Stream:
 
 @cache  # all ten are some 50 MB
 def _loaded(name: str, stands_in: bool) -> Stream:
-    data = datasets.simulated(name) if stands_in else datasets.load(name)
+    data = datasets.make_simulated(name) if stands_in else datasets.load(name)
     return Stream(data.X, data.y, len(data.classes))
 
 
 def must_stand_in(run: Run) -> bool:
     """Return whether generated data take the place of absent ones, as they may in tiny runs."""
-    return run.size == "tiny" and not datasets.are_here()
+    return run.size == "tiny" and not datasets.are_available()
 
 
 def stream(name: str, seed: int, max_rows: int | None, *, stands_in: bool = False) -> Stream:

@@ -1,6 +1,6 @@
-"""The compiled core. See cpp/bindings/module.cpp."""
+"""The compiled core. See cpp/bindings/."""
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,16 @@ _Floats = NDArray[np.float64]
 _Row = _Features | _Floats
 _Table = dict[str, NDArray[Any]]
 _Label = TypeVar("_Label")
+
+MOST_TREES: int
+MOST_CLASSES: int
+MOST_CATEGORIES: int
+MOST_THREADS: int
+MOST_ROWS: int
+MOST_COUNTED: float
+LARGEST_FEATURE: float
+LARGEST_LABEL: float
+LEAST_WEIGHT: float
 
 class Rng:
     def __init__(self, state: list[int]) -> None: ...
@@ -33,13 +43,30 @@ class Options:
         max_bytes: int | None = None,
     ) -> None: ...
 
+# `label_parameters` are those of the label model: n_classes, capacity and dirichlet of classifiers.
+# Rows are codes of categories, then numbers.
 class _Forest(Generic[_Label]):
+    def __init__(
+        self,
+        *,
+        n_numbers: int,
+        options: Options,
+        seeds: NDArray[np.uint64] | None = None,
+        trees: _Table | None = None,
+        n_samples: int = 0,
+        categories: list[int] = ...,
+        bounds: _Features | None = None,
+        feature_weights: _Features | None = None,
+        **label_parameters: Any,
+    ) -> None: ...
     @property
     def n_numbers(self) -> int: ...
     @property
     def categories(self) -> list[int]: ...
     @property
     def bounds(self) -> _Features | None: ...
+    @property
+    def label_parameters(self) -> dict[str, Any]: ...
     @property
     def n_trees(self) -> int: ...
     @property
@@ -50,59 +77,45 @@ class _Forest(Generic[_Label]):
     def n_bytes(self) -> int: ...
     @property
     def n_nodes(self) -> int: ...
-    def depths(self) -> NDArray[np.int64]: ...
     @property
-    def forecast_size(self) -> int: ...
+    def prediction_size(self) -> int: ...
+    def depths(self) -> NDArray[np.int64]: ...
+    def reserve(
+        self,
+        *,
+        categories: list[int] | None = None,
+        n_numbers: int | None = None,
+        **label_parameters: Any,
+    ) -> Self: ...
     def learn(
         self,
         X: _Features,
         y: NDArray[Any],
         n_threads: int,
         weights: _Floats | None = None,
-        classes: tuple[int, float] | None = None,
+        parameters: dict[str, Any] | None = None,
     ) -> None: ...
     def learn_row(self, x: _Row, y: _Label, weight: float = 1.0) -> None: ...
     def predict_then_learn(
         self, X: _Features, y: NDArray[Any], n_threads: int, weights: _Floats | None = None
     ) -> _Floats: ...
     def predict(self, X: _Features, n_threads: int) -> _Floats: ...
-    def predict_row(self, x: _Row, size: int) -> _Floats | None: ...
+    def predict_row(self, x: _Row) -> _Floats: ...
     def predict_by_tree(self, X: _Features, n_threads: int) -> _Floats: ...
     def weighted_depth(self, X: _Features, n_threads: int) -> _Floats: ...
     def apply(self, X: _Features, n_threads: int) -> NDArray[np.int64]: ...
     def tree_table(self, i: int) -> _Table: ...
     def state(self) -> dict[str, Any]: ...
 
-class _ClassifierForest(_Forest[int]):
-    def __init__(
-        self,
-        *,
-        n_numbers: int,
-        options: Options,
-        n_classes: int,
-        dirichlet: float,
-        capacity: int,
-        seeds: NDArray[np.uint64] | None = None,
-        trees: _Table | None = None,
-        n_samples: int = 0,
-        categories: list[int] = ...,
-        bounds: _Features | None = None,
-    ) -> None: ...
-    @property
-    def capacity(self) -> int: ...
+class WeightedClassifierForest(_Forest[int]): ...
 
-class ClassifierForest(_ClassifierForest): ...
-class WeightedClassifierForest(_ClassifierForest): ...
+class ClassifierForest(_Forest[int]):
+    def with_real_counts(self) -> WeightedClassifierForest: ...
 
-class RegressorForest(_Forest[float]):
-    def __init__(
-        self,
-        *,
-        n_numbers: int,
-        options: Options,
-        seeds: NDArray[np.uint64] | None = None,
-        trees: _Table | None = None,
-        n_samples: int = 0,
-        categories: list[int] = ...,
-        bounds: _Features | None = None,
-    ) -> None: ...
+class RegressorForest(_Forest[float]): ...
+class UnrestrictedWeightedClassifierForest(_Forest[int]): ...
+
+class UnrestrictedClassifierForest(_Forest[int]):
+    def with_real_counts(self) -> UnrestrictedWeightedClassifierForest: ...
+
+class UnrestrictedRegressorForest(_Forest[float]): ...

@@ -41,10 +41,24 @@ template <class Partition, LabelModel Labels> class Forest {
     Forest(Common common, std::vector<Tree> trees, std::size_t n_rows)
         : common_(std::move(common)), trees_(std::move(trees)), n_rows_(n_rows) {}
 
-    // The same forest with counts of another label model.
+    // A copy with room for a later layout or for more classes, or with counts of another type.
     template <LabelModel Others>
-    explicit Forest(const Forest<Partition, Others> &other) : Forest(other, other.read_lock()) {}
+    Forest(const Forest<Partition, Others> &other, const Layout &layout,
+           const Parameters &parameters)
+        : common_{layout, other.common_.domain, other.common_.options,
+                  std::make_shared<Parameters>(parameters)},
+          n_rows_(0) {
+        require(layout.extends(other.layout()), "features and categories must not become fewer");
+        const auto lock = other.read_lock();
+        n_rows_ = other.n_rows_;
+        trees_.reserve(other.n_trees());
+        for (const auto &tree : other.trees_)
+            trees_.emplace_back(tree, common_.layout, common_.parameters);
+    }
 
+    const Layout &layout() const { return common_.layout; }
+    const Domain &domain() const { return common_.domain; }
+    const Options &options() const { return common_.options; }
     std::size_t n_trees() const { return trees_.size(); }
 
     // The right to read the forest, together with others. A learner that waits comes first:
@@ -54,10 +68,11 @@ template <class Partition, LabelModel Labels> class Forest {
         return std::shared_lock(mutex_);
     }
 
-    // Calls use(common, trees, n_rows), which belong to one moment, and returns what it returns.
+    // Calls use(parameters, trees, n_rows), which belong to one moment, and returns what it
+    // returns.
     template <class Use> auto inspect(const Use &use) const {
         const auto lock = read_lock();
-        return use(common_, std::span<const Tree>(trees_), n_rows_);
+        return use(std::as_const(*common_.parameters), std::span<const Tree>(trees_), n_rows_);
     }
 
     // The numbers of a prediction; a new class adds one.
@@ -72,17 +87,16 @@ template <class Partition, LabelModel Labels> class Forest {
         constexpr std::size_t kValues = 1 << 22, kPredictions = 1 << 20, kRowsInTrees = 1 << 16;
         const auto lock = read_lock();
         return std::max<std::size_t>(
-            std::min({kValues / common_.layout.n_features(), kPredictions / size_now() / n_trees(),
+            std::min({kValues / layout().n_features(), kPredictions / prediction_size() / n_trees(),
                       kRowsInTrees / n_trees()}),
             1);
     }
 
-    // Throws std::invalid_argument unless the rows are valid. A later layout accepts what it
-    // returns, too.
+    // Throws std::invalid_argument unless the rows are valid.
     template <class IsLearned>
-    Matrix check(const Matrix &X, const char *name, const IsLearned &is_learned) const {
-        const auto lock = read_lock();
-        return checked(X, name, is_learned);
+    void check(const Matrix &X, const char *name, const IsLearned &is_learned) const {
+        check_features(X, layout(), name, is_learned);
+        check_domain(X, name, domain());
     }
 
     // The parameters of the labels, of which `change(parameters)` sets some.
@@ -93,27 +107,6 @@ template <class Partition, LabelModel Labels> class Forest {
         next.validate();
         common_.parameters->check_successor(next);
         return next;
-    }
-
-    // Room for a later layout, and for other parameters of the labels (which then hold). Others
-    // predict meanwhile. If memory runs out, nothing has changed.
-    void reserve(const Layout &layout, const Parameters &parameters) {
-        const std::lock_guard ahead(gate_); // keeps other learners out
-        std::vector<Tree> grown;
-        const auto shared = std::make_shared<Parameters>(parameters);
-        {
-            const std::shared_lock lock(mutex_);
-            require(layout.extends(common_.layout),
-                    "features and categories must not become fewer");
-            if (layout == common_.layout && parameters == *common_.parameters) return;
-            grown.reserve(n_trees());
-            for (const Tree &tree : trees_) grown.emplace_back(tree, layout, shared);
-        }
-        Layout next = layout;
-        const auto lock = exclusive_lock();
-        std::swap(common_.layout, next);
-        common_.parameters = shared;
-        trees_.swap(grown);
     }
 
     // A batch that is being learned, in chunks of rows; between two chunks others may predict. All
@@ -196,16 +189,15 @@ template <class Partition, LabelModel Labels> class Forest {
 
       private:
         std::unique_lock<std::shared_mutex> begin(const Matrix &X, std::size_t n_threads) {
-            auto lock = forest_.write_lock();
-            const Layout &layout = forest_.common_.layout;
-            if (!blocks_.empty() && !blocks_.front().are_current()) blocks_.clear();
+            const Layout &layout = forest_.layout();
             while (blocks_.size() < std::min(n_threads, forest_.n_trees()))
                 blocks_.emplace_back(layout, PreparedRows::block_size(layout));
+            auto lock = forest_.write_lock();
             forest_.make_room(X.n_rows, {});
             make_mixtures();
             if (parameters_) *forest_.common_.parameters = *parameters_;
             parameters_.reset();
-            if (have_gaps(X) || !X.is_of(layout)) forest_.expect_gaps();
+            if (have_gaps(X)) forest_.expect_gaps();
             return lock;
         }
 
@@ -236,7 +228,7 @@ template <class Partition, LabelModel Labels> class Forest {
         void predict(std::span<const Tree> trees, Point x, std::size_t worker,
                      const PlaceOf &place_of) {
             Predictor<Partition, Labels> predictor(
-                forest_.common_.options, *forest_.common_.parameters,
+                forest_.options(), *forest_.common_.parameters,
                 std::span(mixtures_).subspan(worker * mixture_size_, mixture_size_));
             predictor.predict(
                 trees, [&](std::size_t) { return x; }, 0, 1,
@@ -253,22 +245,18 @@ template <class Partition, LabelModel Labels> class Forest {
     };
 
     // Learns one row: the fast way of a batch.
-    void learn(const Matrix &row, Label y, double weight) {
+    void learn(const Matrix &x, Label y, double weight) {
+        const PreparedRows rows(layout(), x);
         const auto lock = write_lock();
-        const Matrix x = checked(row, "x", [=](std::size_t) { return weight > 0; });
         require(Labels::accepts(*common_.parameters, y), Labels::kAccepted);
-        const PreparedRows rows(common_.layout, x);
         make_room(1, {&weight, 1});
-        if (have_gaps(x) || !x.is_of(common_.layout)) expect_gaps();
+        if (have_gaps(x)) expect_gaps();
         learn_and_count({rows[0], y, weight});
     }
 
-    // Checks rows, and predicts them: out[row][output], with as many outputs as the forest has now.
-    // Returns how many.
-    std::size_t predict(const Matrix &rows, const char *name, std::vector<double> &out,
-                        std::size_t n_threads) const {
+    // out[row][output], with as many outputs as the forest has now. Returns how many.
+    std::size_t predict(const Matrix &X, std::vector<double> &out, std::size_t n_threads) const {
         const auto lock = read_lock();
-        const Matrix X = checked(rows, name, [](std::size_t) { return false; });
         const std::size_t size = size_now();
         out.assign(X.n_rows * size, 0.0);
         for_each_prediction(X, n_threads, [&](std::size_t, std::size_t i, const auto &prediction) {
@@ -279,10 +267,9 @@ template <class Partition, LabelModel Labels> class Forest {
     }
 
     // The same for each tree: out[row][tree][output].
-    std::size_t predict_by_tree(const Matrix &rows, const char *name, std::vector<double> &out,
+    std::size_t predict_by_tree(const Matrix &X, std::vector<double> &out,
                                 std::size_t n_threads) const {
         const auto lock = read_lock();
-        const Matrix X = checked(rows, name, [](std::size_t) { return false; });
         const std::size_t size = size_now();
         out.resize(X.n_rows * n_trees() * size);
         for_each_prediction(X, n_threads,
@@ -293,10 +280,8 @@ template <class Partition, LabelModel Labels> class Forest {
     }
 
     // out[row][tree]
-    void weighted_depth(const Matrix &rows, const char *name, double *out,
-                        std::size_t n_threads) const {
+    void weighted_depth(const Matrix &X, double *out, std::size_t n_threads) const {
         const auto lock = read_lock();
-        const Matrix X = checked(rows, name, [](std::size_t) { return false; });
         with_points(X, [&](const auto &point_at) {
             for_each_block(
                 X.n_rows, worth_while(X, n_threads), [&](std::size_t first, std::size_t last) {
@@ -308,32 +293,17 @@ template <class Partition, LabelModel Labels> class Forest {
     }
 
     // out[row][tree] = the leaf, as a row of the tree's table
-    void apply(const Matrix &rows, const char *name, std::int64_t *out,
-               std::size_t n_threads) const {
+    void apply(const Matrix &X, std::int64_t *out, std::size_t n_threads) const {
         const auto lock = read_lock();
-        const Matrix X = checked(rows, name, [](std::size_t) { return false; });
-        with_points(X, [&](const auto &point_at) {
-            for_each_index(n_trees(), n_threads, [&](std::size_t t, std::size_t) {
-                const std::vector<std::int64_t> table_row = table_rows_of_leaves(trees_[t].arena());
-                for (std::size_t i = 0; i < X.n_rows; ++i)
-                    out[i * n_trees() + t] =
-                        table_row[row_of(trees_[t].leaf_of(point_at(i).values))];
-            });
+        for_each_index(n_trees(), n_threads, [&](std::size_t t, std::size_t) {
+            const std::vector<std::int64_t> table_row = table_rows_of_leaves(trees_[t].arena());
+            for (std::size_t i = 0; i < X.n_rows; ++i)
+                out[i * n_trees() + t] = table_row[row_of(trees_[t].leaf_of(X[i]))];
         });
     }
 
   private:
     template <class, LabelModel> friend class Forest;
-
-    template <LabelModel Others>
-    Forest(const Forest<Partition, Others> &other, const std::shared_lock<std::shared_mutex> &)
-        : common_{other.common_.layout, other.common_.domain, other.common_.options,
-                  std::make_shared<Parameters>(*other.common_.parameters)},
-          n_rows_(other.n_rows_) {
-        trees_.reserve(other.n_trees());
-        for (const auto &tree : other.trees_)
-            trees_.emplace_back(tree, common_.layout, common_.parameters);
-    }
 
     // One row finds none of its nodes in the cache: it descends the trees side by side. (In a batch
     // this would cost more than it gains, because each tree's nodes stay in the cache.) Flattened
@@ -411,18 +381,17 @@ template <class Partition, LabelModel Labels> class Forest {
         with_points(X, [&](const auto &point_at) {
             for_each_block(X.n_rows, worth_while(X, n_threads),
                            [&](std::size_t first, std::size_t last) {
-                               Predictor<Partition, Labels>(common_.options, *common_.parameters)
+                               Predictor<Partition, Labels>(options(), *common_.parameters)
                                    .predict(trees_, point_at, first, last, use);
                            });
         });
     }
 
-    // Calls use(point_at). Rows are read as they are, unless ranges need prepared ones, or they are
-    // of an earlier layout.
+    // Calls use(point_at). Only ranges need more than the values as they are.
     template <class Use> void with_points(const Matrix &X, const Use &use) const {
-        if (!common_.options.predicts_from_ranges() && X.is_of(common_.layout))
+        if (!options().predicts_from_ranges())
             return use([&](std::size_t i) { return Point{X[i], nullptr}; });
-        const PreparedRows rows(common_.layout, X);
+        const PreparedRows rows(layout(), X);
         use([&](std::size_t i) { return rows[i]; });
     }
 
@@ -432,23 +401,9 @@ template <class Partition, LabelModel Labels> class Forest {
 
     std::size_t size_now() const { return Labels::prediction_size(*common_.parameters); }
 
-    template <class IsLearned>
-    Matrix checked(const Matrix &rows, const char *name, const IsLearned &is_learned) const {
-        check_width(rows, common_.layout, name);
-        const Matrix X = rows.resolved(common_.layout);
-        check_features(X, common_.layout, name, is_learned);
-        check_domain(X, name, common_.domain);
-        return X;
-    }
-
     // The right to change the forest, alone.
     std::unique_lock<std::shared_mutex> write_lock() {
         const std::lock_guard ahead(gate_);
-        return exclusive_lock();
-    }
-
-    // For those who hold the gate.
-    std::unique_lock<std::shared_mutex> exclusive_lock() {
         learner_waits_ = true;
         std::unique_lock lock(mutex_);
         learner_waits_ = false;

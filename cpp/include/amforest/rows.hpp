@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,24 +15,13 @@
 
 namespace amforest {
 
-// Rows of features as the caller has them. They may be of an earlier layout than the forest's, with
-// fewer codes or fewer numbers: what they lack is missing.
+// Rows of features as the caller has them.
 struct Matrix {
-    static constexpr std::size_t kAsForest = std::numeric_limits<std::size_t>::max();
-
     const float *data;
     std::size_t n_rows, n_features;
-    std::size_t n_codes = kAsForest; // how many of the features are codes
 
-    std::size_t n_numbers() const { return n_features - n_codes; }
-    Matrix resolved(const Layout &layout) const {
-        return {data, n_rows, n_features, n_codes == kAsForest ? layout.n_codes() : n_codes};
-    }
-    bool is_of(const Layout &layout) const {
-        return n_codes == layout.n_codes() && n_features == layout.n_features();
-    }
     Matrix rows(std::size_t first, std::size_t count) const {
-        return {data + first * n_features, count, n_features, n_codes};
+        return {data + first * n_features, count, n_features};
     }
     const float *operator[](std::size_t i) const { return data + i * n_features; }
 };
@@ -45,18 +32,6 @@ struct Matrix {
     if (X.n_rows > 1) place = std::to_string(at / X.n_features) + ", " + place;
     throw std::invalid_argument(std::string(name) + "[" + place + "] is " +
                                 std::to_string(X.data[at]) + "; " + expected);
-}
-
-// Of the forest's layout, unless the number of codes is given: then an earlier one will do.
-inline void check_width(const Matrix &X, const Layout &layout, const char *name) {
-    const bool is_valid = X.n_codes == Matrix::kAsForest
-                              ? X.n_features == layout.n_features()
-                              : X.n_codes <= X.n_features && X.n_codes <= layout.n_codes() &&
-                                    X.n_numbers() <= layout.n_numbers;
-    if (is_valid) return;
-    throw std::invalid_argument(std::string(name) + " has " + std::to_string(X.n_features) +
-                                " features; the forest was built for " +
-                                std::to_string(layout.n_features()));
 }
 
 inline void check_domain(const Matrix &, const char *, const Everywhere &) {}
@@ -73,18 +48,22 @@ inline void check_domain(const Matrix &X, const char *name, const Bounds &bounds
 template <class IsLearned>
 void check_features(const Matrix &X, const Layout &layout, const char *name,
                     const IsLearned &is_learned) {
+    if (X.n_features != layout.n_features())
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(X.n_features) +
+                                    " features; the forest was built for " +
+                                    std::to_string(layout.n_features()));
     const auto is_bad = [](float x) { return std::abs(x) > kLargestFeature; };
     for (std::size_t i = 0; i < X.n_rows; ++i) {
         const float *const x = X[i], *const end = x + X.n_features;
         const std::size_t at = i * X.n_features;
-        for (std::size_t f = 0; f < X.n_codes; ++f) {
+        for (std::size_t f = 0; f < layout.n_codes(); ++f) {
             const auto room = static_cast<float>(layout.categories.room()[f]);
             const bool is_code =
                 x[f] >= (is_learned(i) ? 0 : kUnknown) && x[f] < room && x[f] == std::floor(x[f]);
             if (!is_code && !std::isnan(x[f]))
                 refuse(X, name, at + f, "a category must be a known one");
         }
-        const float *bad = std::find_if(x + X.n_codes, end, is_bad);
+        const float *bad = std::find_if(x + layout.n_codes(), end, is_bad);
         if (bad != end)
             refuse(X, name, at + static_cast<std::size_t>(bad - x),
                    "features must be finite and lie within ±2**100");
@@ -107,31 +86,23 @@ class PreparedRows {
     }
 
     PreparedRows(const Layout &layout, std::size_t capacity)
-        : layout_(layout), n_numbers_(layout.n_numbers),
-          row_size_(layout.n_codes() + layout.width()), n_words_(layout.categories.n_words()),
-          capacity_(capacity), values_(capacity * row_size_), sets_(capacity * n_words_) {}
+        : layout_(layout), row_size_(layout.n_codes() + layout.width()),
+          n_words_(layout.categories.n_words()), capacity_(capacity), values_(capacity * row_size_),
+          sets_(capacity * n_words_) {}
     PreparedRows(const Layout &layout, const Matrix &X) : PreparedRows(layout, X.n_rows) { set(X); }
 
     std::size_t capacity() const { return capacity_; }
     std::size_t size() const { return size_; }
 
-    // Whether rows still fit the layout, which may have grown since.
-    bool are_current() const {
-        return n_numbers_ == layout_.n_numbers &&
-               row_size_ == layout_.n_codes() + layout_.width() &&
-               n_words_ == layout_.categories.n_words();
-    }
-
     void set(const Matrix &X) {
         size_ = X.n_rows;
         std::ranges::fill(sets_, Word{0});
         for (std::size_t i = 0; i < size_; ++i) {
-            float *codes = &values_[i * row_size_];
-            copy(X[i], X.n_codes, layout_.n_codes(), codes);
-            copy(X[i] + X.n_codes, X.n_numbers(), n_numbers_, codes + layout_.n_codes());
-            for (std::size_t f = 0; f < X.n_codes; ++f)
-                if (!std::isnan(codes[f]))
-                    layout_.categories.insert(f, codes[f], &sets_[i * n_words_]);
+            std::transform(X[i], X[i] + X.n_features, &values_[i * row_size_],
+                           [](float x) { return x + 0.0F; });
+            for (std::size_t f = 0; f < layout_.n_codes(); ++f)
+                if (const float code = X[i][f]; !std::isnan(code))
+                    layout_.categories.insert(f, code, &sets_[i * n_words_]);
         }
     }
 
@@ -145,13 +116,8 @@ class PreparedRows {
                layout.categories.n_words() * sizeof(Word);
     }
 
-    static void copy(const float *from, std::size_t count, std::size_t n_all, float *to) {
-        std::transform(from, from + count, to, [](float x) { return x + 0.0F; });
-        std::fill(to + count, to + n_all, std::numeric_limits<float>::quiet_NaN());
-    }
-
     const Layout &layout_;
-    std::size_t n_numbers_, row_size_, n_words_, capacity_, size_ = 0;
+    std::size_t row_size_, n_words_, capacity_, size_ = 0;
     std::vector<float> values_;
     std::vector<Word> sets_;
 };
