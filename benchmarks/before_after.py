@@ -187,13 +187,12 @@ def measure_round(
             match.both("load", str(folder), rows.n_classes)
             match.memory()
             n_rows = len(rows.y)
-            # Small data sets are over in milliseconds: they are repeated more often.
-            n_repetitions = max(repetitions, min(5 * repetitions, 20_000 // n_rows))
-            for _ in range(n_repetitions):
+            # Small data sets take milliseconds: they are repeated more often.
+            for _ in range(max(repetitions, min(5 * repetitions, 20_000 // n_rows))):
                 match.swap()
                 match.both("start", 0)
                 match.turns("learn", _ranges(0, n_rows, BATCH))
-            for _ in range(n_repetitions):
+            for _ in range(max(2 * repetitions, min(10 * repetitions, 100_000 // n_rows))):
                 match.swap()
                 match.turns("predict", _ranges(0, n_rows, BATCH))
             first = min(GROWN, n_rows - BLOCK * BLOCKS)
@@ -227,7 +226,7 @@ def main() -> None:
     )
     parser.add_argument("--before", metavar="PYTHON", help="interpreter with the old version")
     parser.add_argument("--after", metavar="PYTHON", help="interpreter with the new version")
-    parser.add_argument("--rounds", type=int, default=4, help="with new processes each")
+    parser.add_argument("--rounds", type=int, default=8, help="with new processes each")
     parser.add_argument("--repetitions", type=int, default=2, help="in each round")
     parser.add_argument("--only", nargs="+", choices=datasets.NAMES, default=datasets.NAMES)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
