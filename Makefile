@@ -14,6 +14,7 @@ SANITIZED := $(addprefix tests/,core/test_core.py core/test_core_matches_referen
 COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/test_safetensors.py \
 	model_io/test_files.py forest/test_limits.py forest/test_sample_weight.py \
 	forest/test_estimators.py baselines/test_mondrian_forest.py)
+LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
 .PHONY: demo test test-slow lint format bench bench-quick bench-csv torture coverage asan tsan \
 	paper paper-quick theory clean
@@ -93,7 +94,7 @@ coverage: .venv-coverage/installed
 		$(COVERING)
 	.venv-coverage/bin/coverage combine
 	.venv-coverage/bin/coverage report --show-missing --fail-under=100 \
-		--include='*/amforest/model_io/*.py'
+		--include='$(LOAD_PATH)'
 	.venv-coverage/bin/gcovr --filter cpp/include --txt-metric branch --merge-lines \
 		--fail-under-branch 95 --exclude-throw-branches --exclude-unreachable-branches \
 		--gcov-ignore-errors=source_not_found build/coverage
