@@ -45,8 +45,8 @@ format: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
 		extras = project['optional-dependencies']; \
-		print(*project['dependencies'], *extras['cli'], *extras['plot'])" \
-		| xargs $(BIN)/pip $(INSTALL) & \
+		print(*project['dependencies'], *extras['cli'], *extras['plot'], sep='\n')" \
+		| $(BIN)/pip $(INSTALL) --requirement /dev/stdin & \
 	$(BIN)/pip $(INSTALL) --no-deps --editable . --config-settings=cmake.define.AMFOREST_STRICT=ON \
 		&& wait $$!
 	touch $@

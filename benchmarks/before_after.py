@@ -227,6 +227,9 @@ def main() -> None:
     parser.add_argument("--before", metavar="PYTHON", help="interpreter with the old version")
     parser.add_argument("--after", metavar="PYTHON", help="interpreter with the new version")
     parser.add_argument("--rounds", type=int, default=8, help="with new processes each")
+    parser.add_argument(
+        "--minutes", type=float, default=7.5, help="no round starts that would end later"
+    )
     parser.add_argument("--repetitions", type=int, default=2, help="in each round")
     parser.add_argument("--only", nargs="+", choices=datasets.NAMES, default=datasets.NAMES)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
@@ -235,7 +238,6 @@ def main() -> None:
         return serve()
     if not (options.before and options.after):
         parser.error("--before and --after are required")
-    began = time.monotonic()
     minima = Minima()
     with tempfile.TemporaryDirectory() as folder:
         streams = {}
@@ -243,10 +245,14 @@ def main() -> None:
             rows = stream(name, max_rows=None)
             streams[_save(rows, Path(folder) / name)] = rows
         pythons = {BEFORE: options.before, AFTER: options.after}
-        for number in range(options.rounds):
+        start, n_done = time.monotonic(), 0
+        while n_done < options.rounds:
             measure_round(pythons, streams, minima, options.repetitions)
-            minutes = (time.monotonic() - began) / 60
-            print(f"round {number + 1} of {options.rounds}: {minutes:.1f} min", file=sys.stderr)
+            n_done += 1
+            minutes = (time.monotonic() - start) / 60
+            print(f"round {n_done} of {options.rounds}: {minutes:.1f} min", file=sys.stderr)
+            if minutes * (n_done + 1) / n_done > options.minutes:
+                break
     print(report(minima.ratios()))
     return None
 
