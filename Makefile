@@ -10,9 +10,9 @@ FORMATTED := $(shell find cpp benchmarks tests/torture -name '*.hpp' -o -name '*
 
 SANITIZED := $(addprefix tests/,core/test_core.py core/test_core_matches_reference.py \
 	core/test_unrestricted.py forest/test_categories.py forest/test_missing_values.py \
-	forest/test_new_classes.py model_io/test_persistence.py)
+	forest/test_new_classes.py model_io/test_model_file.py)
 COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/test_safetensors.py \
-	model_io/test_files.py forest/test_limits.py forest/test_sample_weight.py \
+	model_io/test_atomic_write.py forest/test_limits.py forest/test_sample_weight.py \
 	forest/test_estimators.py baselines/test_mondrian_forest.py)
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
