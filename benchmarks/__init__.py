@@ -1,6 +1,6 @@
-"""amforest beside its peers, as ratios in one run: ``python -m benchmarks [--quick]``.
+"""amforest compared with its peers, as ratios within one run: ``python -m benchmarks [--quick]``.
 
-One thread for every numerical library, said here because it must be said before numpy is loaded.
+Every numerical library uses one thread, which must be set before numpy is imported.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The command: measure, print, and write what was found."""
+"""The command: measure, print, and write the results."""
 
 import argparse
 import sys
@@ -24,7 +24,7 @@ def main() -> int:
     try:
         with Bars(console) as bars:
             if not data.are_real():
-                bars.say("AMFOREST_DATA is not set: generated data of the same shapes stand in")
+                bars.say("AMFOREST_DATA is not set: using generated data of the same shapes")
             tables = measure(plan, bars, options.only or SECTIONS)
     except KeyboardInterrupt:
         console.print("interrupted; nothing was written")
@@ -34,7 +34,9 @@ def main() -> int:
     show(console, result.figures, f"{plan.name} run of {minutes:.1f} minutes")
     busy = [row[threads.OTHERS] for row in tables.get("learning with 2 threads", {}).values()]
     if max(busy, default=0) > 0.2:
-        console.print(f"two threads were disturbed: {threads.OTHERS} up to {max(busy):.1f}")
+        console.print(
+            f"other processes disturbed two threads: {threads.OTHERS} up to {max(busy):.1f}"
+        )
     result.write_json(options.json)
     console.print(f"written: {options.json}")
     if options.docs:
@@ -45,17 +47,21 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure amforest beside its peers."
+        prog="python -m benchmarks", description="Compare amforest with its peers."
     )
-    parser.add_argument("--quick", action="store_true", help="less of everything: three minutes")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer rows and repetitions: three minutes"
+    )
     parser.add_argument("--json", type=Path, default=Path("build/benchmarks.json"))
     parser.add_argument(
-        "--docs", type=Path, help="folder for benchmarks.md and its images; docs, if run in full"
+        "--docs",
+        type=Path,
+        help="folder for benchmarks.md and its images; docs by default in a full run",
     )
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, help="these sections alone")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, help="only these sections")
     options = parser.parse_args()
     if options.only and options.docs:
-        parser.error("--docs needs all sections: leave out --only")
+        parser.error("--docs needs all sections: remove --only")
     if not options.quick and not options.only and options.docs is None:
         options.docs = Path("docs")
     return options

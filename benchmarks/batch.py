@@ -17,8 +17,8 @@ def measure(
         for seed in range(max(plan.repetitions, plan.batch_rows // n_rows)):
             for name, new_forest in libraries.items():
                 forest = new_forest(stream.n_classes, seed)
-                learnt = seconds(forest.learn, stream.X, stream.y)
+                learned = seconds(forest.learn, stream.X, stream.y)
                 predicted = seconds(forest.predict, stream.X)
-                learning.add(stream.name, name, learnt / n_rows)
+                learning.add(stream.name, name, learned / n_rows)
                 predicting.add(stream.name, name, predicted / n_rows)
     return {"batch learning": learning.table(), "batch predicting": predicting.table()}

@@ -1,4 +1,4 @@
-"""Categorical features against their explicit one-hot columns: seconds and bytes per row."""
+"""Categorical features compared with explicit one-hot columns: seconds and bytes per row."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -19,7 +19,7 @@ PEAK = "memory growth with categories"
 
 
 def measure(names: Iterable[str], max_rows: int | None, repetitions: int) -> dict[str, Table]:
-    """Learn the same rows in the same order in both ways, in turn."""
+    """Learn the same rows in the same order in both ways, alternately."""
     learning, memory, peak = Medians(), Medians(), Medians()
     for name in names if are_real() else ():
         explicit, coded = datasets.load(name), datasets.load(name, one_hot=False)
@@ -35,5 +35,5 @@ def measure(names: Iterable[str], max_rows: int | None, repetitions: int) -> dic
                     grown = peak_growth(learn, partial(warmed_up, "amforest"))
                     peak.add(name, way, grown / len(order))
                 learning.add(name, way, seconds(learn) / len(order))
-                memory.add(name, way, model._core.n_bytes / len(order))
+                memory.add(name, way, model.stats()["bytes"] / len(order))
     return {LEARNING: learning.table(), MEMORY: memory.table(), PEAK: peak.table()}

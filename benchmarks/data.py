@@ -1,4 +1,4 @@
-"""The streams to learn: the paper's ten data sets in one fixed random order, and uniform ones."""
+"""The streams: the paper's ten data sets in a fixed random order, and uniform points."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from amforest import datasets
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Rows to be learnt in their order."""
+    """Rows to learn, in order."""
 
     name: str
     X: NDArray[np.float32]
@@ -23,7 +23,7 @@ class Stream:
 
 
 def are_real() -> bool:
-    """Return whether the paper's data sets are at hand; if not, generated ones stand in."""
+    """Return whether the paper's data sets are available; otherwise generated ones are used."""
     return datasets.are_available()
 
 
@@ -35,7 +35,7 @@ def stream(name: str, max_rows: int | None) -> Stream:
 
 
 def uniform(n_rows: int, seed: int) -> Stream:
-    """Return points uniform in [0, 1]^16 with fair coins for labels, so that the trees grow."""
+    """Return points uniform in [0, 1]^16 with random labels, so that the trees keep growing."""
     rng = np.random.default_rng(seed)
     X = rng.random((n_rows, 16), dtype=np.float32)
     return Stream("uniform", X, rng.integers(2, size=n_rows), 2)

@@ -1,7 +1,7 @@
 """A gigabyte of CSV through ``amforest run``: memory, and where the time goes.
 
-Run it with ``make bench-csv``. The file is made in a temporary folder and removed after. Reading
-alone, the whole command, and the core alone on rows that are there are timed in one run.
+Run it with ``make bench-csv``. The file is written to a temporary folder and removed afterwards.
+Reading alone, the whole command, and the core alone on rows in memory are timed in one run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main(n_bytes: int = GIGABYTE) -> None:
 
 
 def _write(path: Path, n_bytes: int) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
-    """Write blocks of rows until there are enough bytes; return how many, and a block."""
+    """Write blocks of rows until there are enough bytes; return the number of rows, and a block."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50_000, N_FEATURES)).round(5)
     y = (X[:, 0] + X[:, 1] ** 2 + rng.normal(size=len(X)) > 1).astype(int)
@@ -71,9 +71,9 @@ def _write(path: Path, n_bytes: int) -> tuple[int, tuple[np.ndarray, np.ndarray]
 
 
 def _timed(command: list[str]) -> tuple[float, str]:
-    began = time.perf_counter()
+    start = time.perf_counter()
     run = subprocess.run(command, check=True, capture_output=True, text=True)
-    return time.perf_counter() - began, run.stdout
+    return time.perf_counter() - start, run.stdout
 
 
 def _core_alone(X: np.ndarray, y: np.ndarray, n_rows: int) -> float:
@@ -81,9 +81,9 @@ def _core_alone(X: np.ndarray, y: np.ndarray, n_rows: int) -> float:
     seconds = 0.0
     for first in range(0, n_rows, ROWS_AT_ONCE):
         part = slice(first % len(X), first % len(X) + ROWS_AT_ONCE)
-        began = time.perf_counter()
+        start = time.perf_counter()
         model.partial_fit_predict_proba(X[part], y[part])
-        seconds += time.perf_counter() - began
+        seconds += time.perf_counter() - start
     return seconds
 
 

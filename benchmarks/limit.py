@@ -1,7 +1,7 @@
-"""The machine's limit: learning time over the time in which a core reads the nodes visited.
+"""The machine's limit: learning time divided by the time in which a core reads the visited nodes.
 
-`limit.cpp` learns a stream with counters compiled in, and measures the read bandwidth at the
-forest's size in the same process, and how much of the time is waiting for memory.
+`limit.cpp` learns a stream with counters compiled in. In the same process it measures the read
+bandwidth for a block of the forest's size, and how much of the time is spent waiting for memory.
 """
 
 import json
@@ -24,17 +24,17 @@ AS_THEY_COME, IN_CACHE, ONCE_MORE = "as they come", "in the cache", "once more"
 WALK = "walk"
 HEADER = 64  # bytes
 HERE = Path(__file__).parent
-# As in CMakeLists.txt, and the counters.
+# As in CMakeLists.txt, with counters.
 FLAGS = "-std=c++20 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -DAMFOREST_COUNT"
 
 
 def is_possible() -> bool:
-    """Return whether there is a compiler."""
+    """Return whether a compiler is installed."""
     return _compiler() is not None
 
 
 def measure(streams: Iterable[Stream], n_timed: int) -> Table:
-    """Return seconds per sample, their parts, those of the floor, and what was counted."""
+    """Return seconds per sample, their parts, the floors, and the counts."""
     with tempfile.TemporaryDirectory() as folder:
         program = _compile(Path(folder))
         return {stream.name: _learn(program, stream, n_timed, Path(folder)) for stream in streams}
@@ -62,11 +62,11 @@ def _learn(program: Path, stream: Stream, n_timed: int, folder: Path) -> dict[st
     output = subprocess.run(
         [program, path, *map(str, numbers)], check=True, capture_output=True, text=True
     ).stdout
-    found: dict[str, float] = json.loads(output)
-    # Algorithm 5 as it is written: the header and both corners of the range of each node visited.
-    every_range = found[VISITS] * (HEADER + 8 * stream.X.shape[1])
-    return found | {
-        WALK: found["amforest"] * found[ONCE_MORE] / found[AS_THEY_COME],
-        FLOOR: found[BYTES] / found[BANDWIDTH],
-        PAPER_FLOOR: every_range / found[BANDWIDTH],
+    measured: dict[str, float] = json.loads(output)
+    # Algorithm 5 in the paper reads the header and both corners of the range of each visited node.
+    every_range = measured[VISITS] * (HEADER + 8 * stream.X.shape[1])
+    return measured | {
+        WALK: measured["amforest"] * measured[ONCE_MORE] / measured[AS_THEY_COME],
+        FLOOR: measured[BYTES] / measured[BANDWIDTH],
+        PAPER_FLOOR: every_range / measured[BANDWIDTH],
     }

@@ -1,4 +1,4 @@
-"""What a run was made with: versions, processor, date."""
+"""The environment of a run: versions, processor, date."""
 
 import os
 import platform
@@ -11,8 +11,8 @@ _PACKAGES = ("amforest", "onelearn", "river", "numba", "numpy", "scikit-learn")
 
 
 def describe() -> dict[str, str]:
-    """Return what a reader must know to judge the figures, and nothing that names the machine."""
-    versions = {name: found for name in _PACKAGES if (found := _version(name))}
+    """Return what is needed to judge the figures; nothing identifies the machine."""
+    versions = {name: installed for name in _PACKAGES if (installed := _version(name))}
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "processor": f"{_processor()}, {os.cpu_count()} cores",

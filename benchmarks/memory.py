@@ -1,7 +1,7 @@
 """Memory growth while learning: bytes per row, of the peak resident set, on Linux.
 
-Each measurement has a process of its own, forked from this one when all libraries are loaded and
-have compiled what they compile. The peak counts what the forest keeps and what it copies meanwhile.
+Each measurement runs in its own process, forked from this one after all libraries are imported and
+compiled. The peak includes the forest and temporary copies.
 """
 
 import ctypes
@@ -17,11 +17,11 @@ from benchmarks.peers import NewForest, warmed_up
 from benchmarks.timing import Medians, Table
 
 _STATUS = Path("/proc/self/status")
-_RESET = Path("/proc/self/clear_refs")  # writing 5 makes the peak what is resident now
+_RESET = Path("/proc/self/clear_refs")  # writing 5 resets the peak to the current resident set
 
 
 def is_possible() -> bool:
-    """Return whether this system tells a process its peak."""
+    """Return whether this system reports the peak of a process."""
     return _STATUS.exists() and _RESET.exists()
 
 
@@ -37,16 +37,16 @@ def measure(streams: Iterable[Stream], libraries: dict[str, NewForest], repetiti
 
 
 def peak_growth(work: Callable[[], object], warm_up: Callable[[], object]) -> float:
-    """Return by how many bytes the resident set of a forked process grows at most.
+    """Return the maximum growth of the resident set of a forked process, in bytes.
 
-    It warms up first: the pages of the programs are not there from the start.
+    It warms up first, to load the pages of the programs.
     """
     readable, writable = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             warm_up()
-            _give_back_free_memory()
+            _release_free_memory()
             _RESET.write_text("5")
             before = _resident("VmRSS")
             work()
@@ -58,7 +58,7 @@ def peak_growth(work: Callable[[], object], warm_up: Callable[[], object]) -> fl
         answer = pipe.read()
     os.waitpid(child, 0)
     if not answer:
-        raise RuntimeError("a process whose memory was measured has failed")
+        raise RuntimeError("the process whose memory was measured has failed")
     return float(struct.unpack("d", answer)[0])
 
 
@@ -69,8 +69,8 @@ def _resident(field: str) -> int:
     return 1024 * int(match[1])
 
 
-def _give_back_free_memory() -> None:
-    """Let the forest not grow into what was freed before (glibc only)."""
+def _release_free_memory() -> None:
+    """Return free memory to the system, so that the forest does not reuse it (glibc only)."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

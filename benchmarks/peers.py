@@ -1,4 +1,4 @@
-"""The libraries that are compared, each behind the same few calls: ten trees, one thread."""
+"""The compared libraries behind one interface: ten trees, one thread."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ N_TREES = 10
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows, and the same rows as a library wants them one by one: (x, y)."""
+    """Some rows, and the same rows in the format of a library's one-row calls: (x, y)."""
 
     X: NDArray[np.float32]
     y: NDArray[np.int64]
@@ -27,8 +27,7 @@ class Block:
 class Forest(ABC):
     """A forest of some library.
 
-    `learn_one` and `predict_one` are the library's own bound methods, so that nothing of ours is
-    timed but the loop.
+    `learn_one` and `predict_one` are the library's own bound methods: only the loop is ours.
     """
 
     learn_one: Callable[[Any, Any], Any]
@@ -40,14 +39,14 @@ class Forest(ABC):
 
     @abstractmethod
     def predict(self, X: NDArray[np.float32]) -> None:
-        """Forecast a batch."""
+        """Predict a batch."""
 
     @abstractmethod
     def block(self, X: NDArray[np.float32], y: NDArray[np.int64]) -> Block:
         """Prepare rows for one-row calls."""
 
     def learner(self, X: NDArray[np.float32], y: NDArray[np.int64]) -> Callable[[], None]:
-        """Prepare some rows; the call that is returned learns them the library's usual way."""
+        """Prepare rows; the returned function learns them in the library's usual way."""
         return partial(self.learn, X, y)
 
     def learn_rows(self, block: Block) -> None:
@@ -57,13 +56,13 @@ class Forest(ABC):
             learn_one(x, y)
 
     def predict_rows(self, block: Block) -> None:
-        """Forecast row by row."""
+        """Predict row by row."""
         predict_one = self.predict_one
         for x, _ in block.rows:
             predict_one(x)
 
     def test_then_train(self, block: Block) -> None:
-        """Forecast each row just before it is learnt."""
+        """Predict each row just before it is learned."""
         learn_one, predict_one = self.learn_one, self.predict_one
         for x, y in block.rows:
             predict_one(x)
@@ -85,7 +84,7 @@ class Amforest(Forest):
         self.model.partial_fit(X, y)
 
     def predict(self, X: NDArray[np.float32]) -> None:
-        """Forecast a batch."""
+        """Predict a batch."""
         self.model.predict_proba(X)
 
     def block(self, X: NDArray[np.float32], y: NDArray[np.int64]) -> Block:
@@ -93,12 +92,12 @@ class Amforest(Forest):
         return Block(X, y, list(zip(X, y.tolist(), strict=True)))
 
     def test_then_train(self, block: Block) -> None:
-        """Forecast each row just before it is learnt, in one call for the block."""
+        """Predict each row just before it is learned, in one call for the block."""
         self.model.partial_fit_predict_proba(block.X, block.y)
 
 
 class Onelearn(Forest):
-    """The paper's authors' package: its one-row calls are batches of one row."""
+    """The package of the paper's authors: its one-row calls are batches of one row."""
 
     def __init__(self, n_classes: int, seed: int | None) -> None:
         model = import_library("onelearn").AMFClassifier(
@@ -112,7 +111,7 @@ class Onelearn(Forest):
         self.learn_one(X, y)
 
     def predict(self, X: NDArray[np.float32]) -> None:
-        """Forecast a batch."""
+        """Predict a batch."""
         self.predict_one(X)
 
     def block(self, X: NDArray[np.float32], y: NDArray[np.int64]) -> Block:
@@ -121,10 +120,10 @@ class Onelearn(Forest):
 
 
 class River(Forest):
-    """river's AMFClassifier: it learns dictionaries one by one, and has no batches."""
+    """river's AMFClassifier: it learns dicts one by one, and has no batches."""
 
     def __init__(self, n_classes: int, seed: int | None) -> None:
-        # Its default, 0.5, is for two classes: the other libraries take 0.01 for more.
+        # Its default is 0.5; the other libraries use 0.01 for more than two classes.
         dirichlet = 0.5 if n_classes == 2 else 0.01
         model = import_library("river.forest").AMFClassifier(
             N_TREES, dirichlet=dirichlet, seed=seed
@@ -137,15 +136,15 @@ class River(Forest):
         self.learner(X, y)()
 
     def learner(self, X: NDArray[np.float32], y: NDArray[np.int64]) -> Callable[[], None]:
-        """Prepare dictionaries; the call that is returned learns them one by one."""
+        """Prepare dicts; the returned function learns them one by one."""
         return partial(self.learn_rows, self.block(X, y))
 
     def predict(self, X: NDArray[np.float32]) -> None:
-        """Forecast a batch, row by row."""
+        """Predict a batch, row by row."""
         self.predict_rows(self.block(X, np.zeros(len(X), dtype=np.int64)))
 
     def block(self, X: NDArray[np.float32], y: NDArray[np.int64]) -> Block:
-        """Prepare rows as dictionaries."""
+        """Prepare rows as dicts."""
         dicts = [dict(enumerate(x)) for x in X.tolist()]
         return Block(X, y, list(zip(dicts, y.tolist(), strict=True)))
 
@@ -155,7 +154,7 @@ LIBRARIES: dict[str, NewForest] = {"amforest": Amforest, "onelearn": Onelearn, "
 
 
 def warmed_up(name: str) -> bool:
-    """Use a library once, so that what it compiles is compiled; False where it is not installed."""
+    """Use a library once, so that it compiles; return False if it is not installed."""
     rng = np.random.default_rng(0)
     X, y = rng.random((20, 3), dtype=np.float32), rng.integers(2, size=20)
     warnings.filterwarnings("ignore", module="numba|onelearn")

@@ -1,4 +1,4 @@
-"""How much is measured: everything, or what fits into three minutes."""
+"""The size of a run: full, or as much as three minutes allow."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,18 @@ class Plan:
     name: str
     max_rows: int | None  # of a data set
     repetitions: int
-    batch_rows: int  # in all repetitions, at the least: small data sets are over in milliseconds
+    batch_rows: int  # minimum over all repetitions: small data sets take milliseconds
     memory_repetitions: int
     one_row_data: tuple[str, ...] | None  # None: all
-    grown_rows: int  # learnt before one-row calls are timed
+    grown_rows: int  # learned before one-row calls are timed
     turns: int  # of one-row calls
     one_row_seeds: int  # of forests for one-row calls
     checkpoints: tuple[int, ...]  # of the growing stream
     peer_stops_at: int  # samples of the growing stream
     stream_repetitions: int
     cold_starts: int
-    limit_rows: int  # of the uniform stream beside the data sets
-    limit_timed: int  # rows, at the least, of as many forests as it takes
+    limit_rows: int  # of the uniform stream, in addition to the data sets
+    limit_timed: int  # minimum number of rows, over as many forests as necessary
 
 
 FULL = Plan(

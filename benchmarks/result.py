@@ -1,4 +1,4 @@
-"""The result of a run: what was measured, on what, and the figures that follow."""
+"""The result of a run: measurements, environment and figures."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from benchmarks.plan import Plan
 
 @dataclass(frozen=True)
 class Result:
-    """All that the documents tell."""
+    """The content of the documents."""
 
     plan: Plan
     real_data: bool
@@ -20,7 +20,7 @@ class Result:
     tables: Tables
 
     def write_json(self, path: Path) -> None:
-        """Write everything; costs are CPU seconds or bytes per row, unless their module says so."""
+        """Write everything; costs are CPU seconds or bytes per row, unless their module differs."""
         content = asdict(self)
         content["figures"] = [asdict(f) | {"verdict": f.verdict} for f in self.figures]
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A run: every section in turn, on the same streams, with the libraries that are installed."""
+"""A run: all sections, on the same streams, with the installed libraries."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 
 class Progress(Protocol):
-    """What shows how far a run has come."""
+    """Shows the progress of a run."""
 
     def over(self, title: str, items: Iterable[T]) -> Iterator[T]:
         """Yield the items, one step each."""
 
     def say(self, line: str) -> None:
-        """Show a line that stays."""
+        """Show a permanent line."""
 
 
 class Run:
@@ -57,16 +57,16 @@ class Run:
         return one_row.measure(streams, self.libraries, self.plan)
 
     def overhead(self) -> Tables:
-        """Measure what a call costs beside learning."""
+        """Overhead of a call."""
         return {"overhead": overhead.measure()}
 
     def categories(self) -> Tables:
-        """Measure categorical features against explicit one-hot columns."""
+        """Categorical features compared with explicit one-hot columns."""
         names = self._over("categories", list(categories.DATA))
         return categories.measure(names, self.plan.max_rows, self.plan.repetitions)
 
     def memory(self) -> Tables:
-        """Memory growth on whole data sets, and, beside river, on their first rows."""
+        """Memory growth on whole data sets, and on their first rows if river is installed."""
         if not memory.is_possible():
             return {}
         whole = self._over("memory", self.streams)
@@ -82,7 +82,7 @@ class Run:
         return tables
 
     def cold_start(self) -> Tables:
-        """Import, first fit and first predict in fresh processes."""
+        """Import, first fit and first predict in new processes."""
         repetitions = self._over("cold start", range(self.plan.cold_starts))
         return {"cold start": cold_start.measure(repetitions, self.libraries)}
 
@@ -92,7 +92,7 @@ class Run:
         return growth.measure(repetitions, self._with_batches(), self.plan)
 
     def limit(self) -> Tables:
-        """Learning time over what loading the nodes takes at the least."""
+        """Learning time divided by the time of reading the nodes."""
         if not limit.is_possible():
             return {}
         streams = [*self.streams, uniform(self.plan.limit_rows, seed=0)]
@@ -100,7 +100,7 @@ class Run:
         return {"learning": limit.measure(titled, self.plan.limit_timed)}
 
     def threads(self) -> Tables:
-        """Two threads against one."""
+        """Two threads compared with one."""
         large = [s for s in (*self.streams, uniform(30_000, seed=0)) if len(s.y) >= 10_000]
         streams = self._over("two threads", large)
         return {"learning with 2 threads": threads.measure(streams, self.plan.repetitions)}
@@ -109,11 +109,11 @@ class Run:
         return {name: new for name, new in self.libraries.items() if name != "river"}
 
     def _one_row_streams(self) -> list[Stream]:
-        wanted = self.plan.one_row_data
-        return [s for s in self.streams if wanted is None or s.name in wanted]
+        selected = self.plan.one_row_data
+        return [s for s in self.streams if selected is None or s.name in selected]
 
 
-# Threads last: a process that has started some is not one to fork.
+# Threads last: a process that has started threads must not fork.
 SECTIONS: dict[str, Callable[[Run], Tables]] = {
     "batch": Run.batch,
     "one-row": Run.one_row,
@@ -128,7 +128,7 @@ SECTIONS: dict[str, Callable[[Run], Tables]] = {
 
 
 def measure(plan: Plan, progress: Progress, sections: Iterable[str]) -> Tables:
-    """Return the tables of the sections asked for."""
+    """Return the tables of the requested sections."""
     run = Run(plan, progress)
     tables: Tables = {}
     for name in (name for name in SECTIONS if name in sections):
@@ -138,11 +138,11 @@ def measure(plan: Plan, progress: Progress, sections: Iterable[str]) -> Tables:
 
 
 def _installed(progress: Progress) -> dict[str, NewForest]:
-    """Return the libraries that can be imported, each used once."""
-    found = {}
+    """Return the libraries that can be imported, after using each once."""
+    libraries = {}
     for name in progress.over("imports and first calls (onelearn: 45 s)", list(LIBRARIES)):
         if warmed_up(name):
-            found[name] = LIBRARIES[name]
+            libraries[name] = LIBRARIES[name]
         else:
-            progress.say(f"{name} is not installed: its figures are left out")
-    return found
+            progress.say(f"{name} is not installed: its figures are omitted")
+    return libraries

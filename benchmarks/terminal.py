@@ -1,4 +1,4 @@
-"""What a run shows in the terminal: bars while it runs, a table when it is done."""
+"""Terminal output of a run: progress bars, then a table."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Bars:
-    """Progress bars that move only between measurements: a thread for them would be timed too."""
+    """Progress bars that are drawn only between measurements: a thread would be timed, too."""
 
     def __init__(self, console: Console) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -46,21 +46,21 @@ class Bars:
         self._progress.refresh()
 
     def say(self, line: str) -> None:
-        """Show a line that stays, above the bars."""
+        """Show a permanent line above the bars."""
         self._progress.console.print(line)
 
 
 def show(console: Console, figures: Sequence[Figure], title: str) -> None:
-    """Print the figures beside their bars."""
+    """Print the figures with their targets."""
     table = RichTable(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("figure")
-    for heading in ("mean", "bar", "worst", "bar"):
+    for heading in ("mean", "target", "worst", "target"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for figure in figures:
-        bar, worst_bar = figure.bar_texts()
+        target, worst_target = figure.target_texts()
         worst = f"{figure.worst_case} {number(figure.worst)}"
-        colour = "green" if figure.verdict.startswith("passed") else "red"
+        colour = "green" if figure.verdict.startswith("met") else "red"
         verdict = f"[{colour}]{figure.verdict}[/]"
-        table.add_row(figure.name, number(figure.mean), bar, worst, worst_bar, verdict)
+        table.add_row(figure.name, number(figure.mean), target, worst, worst_target, verdict)
     console.print(table)

@@ -1,7 +1,7 @@
-"""Two threads against one: wall seconds per row of learning a batch, on all cores.
+"""Two threads compared with one: wall seconds per row of learning a batch, on all cores.
 
-Wall time counts what other processes do too, and two threads suffer from it more than one. So there
-are more tries than needed, and those count during which others did least.
+Other processes affect wall time, and two threads more than one. So there are more tries than
+needed, and those with the least other activity count.
 """
 
 import time
@@ -20,8 +20,8 @@ def measure(streams: Iterable[Stream], repetitions: int) -> Table:
     medians = Medians()
     for stream in streams:
         tries = [_try(stream, seed) for seed in range(TRIES * repetitions)]
-        for found in sorted(tries, key=lambda found: found[OTHERS])[:repetitions]:
-            for name, value in found.items():
+        for measured in sorted(tries, key=lambda measured: measured[OTHERS])[:repetitions]:
+            for name, value in measured.items():
                 medians.add(stream.name, name, value)
     return medians.table()
 

@@ -1,4 +1,4 @@
-"""Clocks, one core, and medians of what several contenders do in turn."""
+"""Clocks, one core, and medians of alternating contenders."""
 
 import gc
 import os
@@ -10,12 +10,12 @@ from statistics import median
 
 Clock = Callable[[], float]
 Table = dict[str, dict[str, float]]
-"""What was measured: by data set (or another case), then by contender."""
+"""Measurements by data set (or another case), then by contender."""
 
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Keep this process and those it starts on one core, where the system can."""
+    """Pin this process and its children to one core, if the system supports it."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -30,9 +30,9 @@ def one_core() -> Iterator[None]:
 def seconds(
     work: Callable[..., object], *arguments: object, clock: Clock = time.process_time
 ) -> float:
-    """Return how long a call takes: by default the CPU time of this process.
+    """Return the time of a call: by default the CPU time of this process.
 
-    Garbage is not collected meanwhile: it would be that of all contenders.
+    Garbage collection is off: it would collect the garbage of all contenders.
     """
     gc.disable()
     try:
@@ -58,7 +58,7 @@ class OtherProcesses:
 
 
 def _cpu_of_others() -> float:
-    """Return the CPU seconds of all processes but ours and their ended children; 0 if unknown."""
+    """Return the CPU seconds of all processes except ours and its children; 0 if unknown."""
     stat = Path("/proc/stat")
     if not stat.exists():
         return 0.0
@@ -69,13 +69,13 @@ def _cpu_of_others() -> float:
 
 
 class Medians:
-    """Collects measurements in any order; gives the median of each contender and case."""
+    """Collects measurements and computes the median of each contender and case."""
 
     def __init__(self) -> None:
         self._samples: dict[str, dict[str, list[float]]] = {}
 
     def add(self, case: str, contender: str, value: float) -> None:
-        """Take one measurement."""
+        """Add one measurement."""
         self._samples.setdefault(case, {}).setdefault(contender, []).append(value)
 
     def table(self) -> Table:

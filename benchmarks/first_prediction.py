@@ -1,8 +1,7 @@
-"""The first forecast of a fresh process: ``python -m benchmarks.first_forecast LIBRARY``.
+"""The first prediction of a new process: ``python -m benchmarks.first_prediction LIBRARY``.
 
 Prints the wall seconds of import, first fit and first predict as JSON. Nothing that the library
-itself would load may be loaded before the clock starts, or while it stands still: so making the
-rows is part of the first fit.
+imports may be imported before the clock starts: so building the rows is part of the first fit.
 """
 
 import json
@@ -25,13 +24,13 @@ def main(name: str) -> None:
     X, y = rng.random((100, 16), dtype=np.float32), rng.integers(2, size=100)
     forest = LIBRARIES[name](2, 0)
     forest.learn(X, y)
-    learnt = time.perf_counter()
+    learned = time.perf_counter()
     forest.predict(X)
     predicted = time.perf_counter()
     stages = {
         "import": imported - start,
-        "first fit": learnt - imported,
-        "first predict": predicted - learnt,
+        "first fit": learned - imported,
+        "first predict": predicted - learned,
     }
     json.dump(stages, sys.stdout)
 
