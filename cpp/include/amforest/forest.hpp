@@ -12,6 +12,7 @@
 #include <shared_mutex>
 #include <span>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,8 @@ template <class Partition, LabelModel Labels> class Forest {
     using Domain = typename Partition::Domain;
     using Parameters = typename Labels::Parameters;
     using Tree = amforest::Tree<Partition, Labels>;
+    static_assert(std::is_nothrow_move_constructible_v<Tree> && std::is_nothrow_swappable_v<Tree>,
+                  "trees can be replaced");
 
     // What the trees have in common.
     struct Common {
