@@ -69,7 +69,7 @@ def test_counts_become_real_without_changing_a_tree():
     "fewer", [{"n_numbers": 3}, {"categories": []}, {"categories": [4, 1]}, {"capacity": 1}]
 )
 def test_room_never_becomes_less(fewer):
-    with pytest.raises(ValueError, match="must not become fewer|must lie in"):
+    with pytest.raises(ValueError, match=r"must not become fewer|must lie in"):
         classifier(4, categories=[4, 2]).reserve(**fewer)
 
 
