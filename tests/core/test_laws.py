@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from amforest import AMFRegressor, reference
-from helpers import reference_table, reference_trees
+from helpers import learn_all, reference_table, reference_trees
 
 # 43 p-values must exceed it: a correct library fails with probability below 1e-6.
 LEVEL = 1e-8
@@ -38,9 +38,7 @@ def grow(X, order, *, n_trees, seed, tree_class=None):
     model.partial_fit(rows, y)
     if tree_class is None:
         return np.stack([model.tree_table(i) for i in range(n_trees)])
-    trees = reference_trees(model, tree_class)
-    for tree, x in product(trees, rows):
-        tree.learn(x, 0.0)
+    trees = learn_all(reference_trees(model, tree_class), rows, y)
     dtype = model.tree_table(0).dtype
     return np.stack([reference_table(tree, dtype) for tree in trees])
 

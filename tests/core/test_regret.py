@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from amforest import AMFClassifier, AMFRegressor
-from amforest._core import Rng
 from amforest._forest.base import tree_seeds
-from amforest.reference import ClassCounts, RunningMean, UnrestrictedTree
+from amforest.reference import ClassCounts, Generator, RunningMean, UnrestrictedTree
 from amforest.theory import (
     best_pruning,
     constants_losses,
@@ -49,7 +48,7 @@ def label(kind, values, rng, t, *, x, forecast):
 def new_tree(n_classes, d, seed, **how):
     new_labels = RunningMean if n_classes is None else partial(ClassCounts, n_classes, 0.5)
     box = {"lower": np.zeros(d, dtype=np.float32), "upper": np.ones(d, dtype=np.float32)}
-    rng = Rng(tree_seeds(seed, 1).tolist()[0])
+    rng = Generator(tree_seeds(seed, 1).tolist()[0])
     return UnrestrictedTree(
         new_labels, rng, **{"step": STEP[n_classes], "charge_first": True, **how}, **box
     )
