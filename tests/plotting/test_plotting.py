@@ -34,7 +34,8 @@ from amforest.plotting import (
     plot_tree,
     plot_weighted_depth,
 )
-from amforest.plotting._labels import place_labels
+from amforest.plotting._tree_layout import place_labels
+from amforest.plotting.colours import get_colour
 from amforest.theory import sample_mondrian
 
 mpl.use("Agg")
@@ -147,7 +148,7 @@ def test_without_matplotlib_only_plotting_fails_and_says_what_it_needs():
     code = """
 import sys
 sys.modules["matplotlib"] = None
-import amforest, amforest.estimators, amforest.evaluation, amforest.theory
+import amforest, amforest.evaluation, amforest.theory
 try:
     import amforest.plotting
 except ImportError as error:
@@ -162,7 +163,7 @@ except ImportError as error:
 
 @pytest.mark.parametrize("model", [AMFClassifier(), AMFRegressor(), river.AMFClassifier()])
 @pytest.mark.parametrize("plot", [plot_partition, plot_tree, plot_decision, plot_weighted_depth])
-def test_a_model_that_has_learnt_nothing_is_not_drawn(plot, model):
+def test_a_model_that_has_learned_nothing_is_not_drawn(plot, model):
     with pytest.raises(NotFittedError):
         plot(model)
     assert plt.get_fignums() == []
@@ -199,7 +200,7 @@ def test_the_cells_of_a_restricted_tree_fill_the_range_of_the_data(split_pure):
 
 @pytest.mark.parametrize("partition", ["restricted", "unrestricted"])
 @pytest.mark.parametrize("make", [classifier, regressor])
-def test_a_cell_has_the_colour_of_the_trees_forecasts_in_it(make, partition):
+def test_a_cell_has_the_colour_of_the_trees_predictions_in_it(make, partition):
     how = {} if partition == "restricted" else {"bounds": BOX}
     model = make(partition=partition, **how)
     ax = plot_partition(model, 1)
@@ -208,13 +209,13 @@ def test_a_cell_has_the_colour_of_the_trees_forecasts_in_it(make, partition):
     rows, cells = np.nonzero(inside.all(axis=2))
     assert len(rows) > 0.9 * len(X)  # the others are on the border
     if make is classifier:
-        forecasts = model.predict_proba_by_tree(X)[:, 1, 1]
+        predictions = model.predict_proba_by_tree(X)[:, 1, 1]
     else:
-        forecasts = model.predict_by_tree(X)[:, 1]
-    np.testing.assert_array_equal(values[cells], forecasts[rows])
+        predictions = model.predict_by_tree(X)[:, 1]
+    np.testing.assert_array_equal(values[cells], predictions[rows])
 
 
-def test_the_colour_is_the_forecast_of_the_leaf_also_where_values_are_missing():
+def test_the_colour_is_the_prediction_of_the_leaf_also_where_values_are_missing():
     rows = X.copy()
     rows[::3, 0] = np.nan
     rows[1::3, 1] = np.nan
@@ -257,7 +258,7 @@ def test_cells_of_three_classes_have_the_colour_of_the_most_probable_one():
     corners = pd.DataFrame(polygons(ax)[:, 1], columns=PETALS.columns)
     best = model.predict_proba_by_tree(corners)[:, 0].argmax(axis=1)
     colours = ax.collections[0].get_facecolor()[:, :3]
-    pure = np.array([mpl.colors.to_rgb(plotting._common.colour(k)) for k in range(3)])
+    pure = np.array([mpl.colors.to_rgb(get_colour(k)) for k in range(3)])
     # A mixture with white has the same direction from white.
     for colour, k in zip(1 - colours, best, strict=True):
         wanted = 1 - pure[k]
@@ -402,7 +403,7 @@ def test_where_many_labels_want_to_be_only_those_with_room_are_written():
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
-def test_time_is_logarithmic_if_splits_are_far_apart_or_if_asked():
+def test_time_is_logarithmic_if_splits_are_far_apart_or_on_request():
     model = AMFRegressor(1, random_state=0).fit(X, X[:, 0])
     assert plot_tree(model).get_yscale() == "symlog"
     assert plot_tree(model, scale="linear").get_yscale() == "linear"
@@ -438,7 +439,7 @@ def field_of(ax):
 
 
 @pytest.mark.parametrize(
-    ("make", "how", "ask"),
+    ("make", "how", "predict"),
     [
         (classifier, {}, lambda m, rows: m.predict_proba(rows)[:, 1]),
         (classifier, {"positive": 0}, lambda m, rows: m.predict_proba(rows)[:, 0]),
@@ -449,13 +450,13 @@ def field_of(ax):
         (lambda: GaussianNB().fit(X, Y), {}, lambda m, rows: m.predict_proba(rows)[:, 1]),
     ],
 )
-def test_the_field_of_decisions_is_what_the_model_forecasts(make, how, ask):
+def test_the_field_of_decisions_is_what_the_model_predicts(make, how, predict):
     model = make()
-    # Whole numbers of a power of two: the rows computed here are exactly those asked.
+    # Whole numbers of a power of two: the rows computed here are exactly those predicted.
     ax = plot_decision(model, bounds=[[-2, 2], [-1, 1]], resolution=33, **how)
     values, rows = field_of(ax)
     np.testing.assert_array_equal(np.unique(rows[:, 0]), np.linspace(-2, 2, 33))
-    np.testing.assert_array_equal(values, ask(model, rows))
+    np.testing.assert_array_equal(values, predict(model, rows))
 
 
 def test_of_several_classes_the_most_probable_has_its_colour_the_paler_the_less_sure():
@@ -467,7 +468,7 @@ def test_of_several_classes_the_most_probable_has_its_colour_the_paler_the_less_
         sure, colours = probabilities[best == k, k], values[best == k]
         order = np.argsort(sure)
         assert (np.diff(colours[order, :3].sum(axis=1)) <= 1e-9).all()
-        wanted = 1 - np.array(mpl.colors.to_rgb(plotting._common.colour(k)))
+        wanted = 1 - np.array(mpl.colors.to_rgb(get_colour(k)))
         assert np.allclose(np.cross(1 - colours[:, :3], wanted), 0)
 
 
@@ -535,7 +536,7 @@ def test_progress_is_the_curve_over_all_and_over_the_last_rows():
         assert whole.get_linestyle() == "-"
         assert window.get_linestyle() == "--"
         assert window.get_linewidth() < whole.get_linewidth()
-        assert ax.get_xlabel() == "rows learnt"
+        assert ax.get_xlabel() == "rows learned"
         assert ax.xaxis.get_major_formatter()(12_000, 0) == "12,000"
     assert [text.get_text() for text in axes[0].get_legend().get_texts()] == [
         "all rows so far",
@@ -557,7 +558,7 @@ def test_a_model_has_the_same_colour_in_all_panels():
     assert labels == ["AMF", "dummy", "last 40 rows"]
 
 
-def test_scales_are_logarithmic_only_if_asked():
+def test_scales_are_logarithmic_only_on_request():
     given = Figure().subplots(1, 2)
     for log, ax in zip(("", "xy"), given, strict=True):
         (drawn,) = plot_progress(progress(), "log_loss", log=log, ax=ax)
@@ -581,9 +582,9 @@ def test_many_metrics_are_panels_in_rows():
 @pytest.mark.parametrize("bins", [1, 7, 10])
 def test_reliability_is_scikit_learns_calibration_curve(bins, p):
     ax = plot_reliability(CAME, p, bins=bins)
-    share, forecast = calibration_curve(CAME, p, n_bins=bins)
+    fraction, prediction = calibration_curve(CAME, p, n_bins=bins)
     curve = ax.containers[0].lines[0]
-    np.testing.assert_allclose(curve.get_xydata(), np.column_stack([forecast, share]))
+    np.testing.assert_allclose(curve.get_xydata(), np.column_stack([prediction, fraction]))
 
 
 def test_bars_are_wilsons_intervals_and_the_strip_below_has_the_counts():
@@ -662,7 +663,7 @@ def test_a_band_may_be_given_and_data_left_out():
     ax = plot_interval([1, 0], None, ([1.0, 2.0], [2.0, 3.0], [4.0, 5.0]), label="80 % of days")
     np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[0, 3], [1, 2]])
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["80 % of days", "forecast"]
+    assert labels == ["80 % of days", "prediction"]
 
 
 # What is refused
@@ -679,12 +680,12 @@ BAND = ([1.0, 2.0], [1.0, 1.0], [1.0, 1.0])
         (lambda: plot_weighted_depth(THREE_D), "model has 3 features; a model with 1 or 2"),
         (lambda: plot_partition(shop()[0]), "model has categories in 'town'; only numbers"),
         (lambda: plot_partition(GaussianNB().fit(X, Y)), "it must be a forest of amforest"),
-        (lambda: plot_tree(X), "it must be a model that has learnt"),
+        (lambda: plot_tree(X), "it must be a fitted model"),
         (lambda: plot_decision(LinearSVC().fit(X, Y), X), "a classifier needs predict_proba"),
         (lambda: plot_decision(GaussianNB().fit(X, Y)), "X is None; it is needed for the range"),
         (lambda: plot_partition(classifier(), 3), "tree is 3; it must be .* one of 3 trees"),
         (lambda: plot_tree(classifier(), -4), "tree is -4; it must be .* one of 3 trees"),
-        (lambda: plot_decision(GaussianNB().fit(X, Y), X, tree=0), "tree is 0; only the trees of"),
+        (lambda: plot_decision(GaussianNB().fit(X, Y), X, tree=0), "tree is 0; only trees of"),
         (lambda: plot_partition(classifier(), y=Y), "X is None; it must hold the points"),
         (lambda: plot_partition(classifier(), X=X[:, :1]), "X has 1 features"),
         (lambda: plot_decision(classifier(), X, Y + 1), "y holds .*2.*; the model's classes are"),
@@ -720,8 +721,8 @@ BAND = ([1.0, 2.0], [1.0, 1.0], [1.0, 1.0])
         (lambda: plot_reliability(CAME, P, bins=0), "bins is 0; .* from 1 on"),
         (lambda: plot_reliability(CAME, P, level=1), "level is 1; it must lie between 0 and 1"),
         (lambda: plot_interval([0, 1], [0], [[0.0]] * 2), "y has 1 values; there are 2 rows"),
-        (lambda: plot_interval([0, 1], None, [[0.0]]), "forecasts has 1 rows; x has 2"),
-        (lambda: plot_interval([0, 1], None, BAND[:2]), "forecasts is a tuple of 2; it must be"),
+        (lambda: plot_interval([0, 1], None, [[0.0]]), "predictions has 1 rows; x has 2"),
+        (lambda: plot_interval([0, 1], None, BAND[:2]), "predictions is a tuple of 2; it must be"),
         (lambda: plot_interval([0, 1], None, BAND), "lower is 2 and upper 1 in row 1"),
         (lambda: plot_interval([0], None, [[0.0]], level=2), "level is 2; it must be above 0"),
         (lambda: plot_interval([[0, 1]], None, [[0.0]]), r"x has shape \(1, 2\); .* one dimension"),
