@@ -144,7 +144,7 @@ def test_the_loss_of_a_pruning_is_the_sum_over_its_leaves():
 
 def test_what_cannot_be_compared_is_refused():
     table, X, y, _ = next(trees())
-    with pytest.raises(ValueError, match="leaves are those of no pruning"):
+    with pytest.raises(ValueError, match="leaves are not those of a pruning"):
         leaves_of(table, X, leaves=[1])
     with pytest.raises(ValueError, match="lifetime is -1"):
         time_pruning(table, -1.0)
