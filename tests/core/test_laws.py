@@ -236,7 +236,7 @@ LAWS = (partition_p_value, root_time_p_value, waiting_time_p_value, cut_p_value)
 
 
 def p_values_of(tree_class):
-    trees = grow(FOUR_POINTS, (3, 2, 1, 0), n_trees=5000, seed=200, tree_class=tree_class)
+    trees = grow(FOUR_POINTS, (3, 2, 1, 0), n_trees=3000, seed=200, tree_class=tree_class)
     return {law: law(FOUR_POINTS, trees) for law in LAWS}
 
 
