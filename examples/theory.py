@@ -23,7 +23,7 @@ from amforest import AMFClassifier, AMFRegressor, datasets, theory
 from amforest.baselines import MondrianForestClassifier
 
 ROOT = Path(__file__).resolve().parent.parent
-COLOURS = ("#00497A", "#E69F00", "#009E73", "#CC79A7")  # told apart by the colour-blind too
+COLOURS = ("#00497A", "#E69F00", "#009E73", "#CC79A7")  # distinguishable for colour-blind readers
 DENSITIES = {"uniform": 1, "two-step": 4}  # by their ratio M
 HEAD = "# Theory, measured\n\nThis page is written by `examples/theory.py`; do not edit it.\n"
 CASES = [*product((1, 2), (0.5, 1.0))]  # d and β

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from experiments import paper
-from experiments.paper._run import Report, say_nothing
+from experiments.paper._run import Report, ignore_progress
 
 EXIT_ERROR, EXIT_INTERRUPTED = 1, 130
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(stderr=True)
     default = signal.signal(signal.SIGTERM, _exit)  # otherwise the processes would stay
     try:
-        with nullcontext(say_nothing) if options.quiet else _progress(console) as report:
+        with nullcontext(ignore_progress) if options.quiet else _progress(console) as report:
             findings = paper.reproduce(
                 options.to,
                 only=options.only or paper.NAMES,

@@ -31,7 +31,7 @@ def origins(before: Tree, after: Tree) -> dict[str, str | None]:
 
 
 def same_nodes(before: Tree, after: Tree, names: Mapping[str, str], *, but: str = "") -> bool:
-    """Tell whether nodes, given with their new names, are equal bit for bit, but for one field."""
+    """Return whether nodes, given with their new names, are equal in all fields but one."""
     old = before.table[[before.row[name] for name in names]]
     new = after.table[[after.row[name] for name in names.values()]]
     return all(np.array_equal(old[name], new[name]) for name in KEPT if name != but)

@@ -44,7 +44,7 @@ def grow(X, order, *, n_trees, seed, tree_class=None):
 
 
 def members(X, trees):
-    """Tell for each tree, node and point whether the thresholds above send the point there."""
+    """Return for each tree, node and point whether the thresholds above send the point there."""
     tree = np.arange(len(trees))
     inside = np.ones((*trees.shape, len(X)), dtype=bool)
     for node in range(1, trees.shape[1]):  # in preorder the parent is done before

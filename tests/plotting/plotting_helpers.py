@@ -26,7 +26,7 @@ def regressor(**params):
 
 
 def species():
-    """A model of three classes that knows the names of its features."""
+    """A model of three classes with names of features."""
     return AMFClassifier(3, random_state=0).fit(PETALS[::3], SPECIES[::3])
 
 

@@ -175,4 +175,4 @@ BAND = ([1.0, 2.0], [1.0, 1.0], [1.0, 1.0])
 def test_errors_name_the_argument_and_what_would_be_right(call, message):
     with pytest.raises((ValueError, TypeError, IndexError), match=message):
         call()
-    assert plt.get_fignums() == []  # nothing was begun
+    assert plt.get_fignums() == []  # no figure was created

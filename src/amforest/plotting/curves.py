@@ -132,7 +132,7 @@ def _draw_metric(
     if f"{metric}_window" in curve:
         window = curve[f"{metric}_window"]
         panel.plot(curve["row"], window, linestyle=(0, (3, 1.5)), linewidth=0.8, **style)
-    if several:  # in grey, only markers tell models apart
+    if several:  # in grey, only markers distinguish models
         style |= {"marker": get_marker(k), "markersize": 4.5, "markevery": (0.05 + 0.03 * k, 0.2)}
     panel.plot(curve["row"], curve[metric], linewidth=1.6, **style)
 

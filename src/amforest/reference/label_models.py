@@ -1,4 +1,4 @@
-"""What a node knows about labels: its prediction ŷ_v and its loss."""
+"""The labels of a node: their statistics, the prediction ŷ_v and its loss."""
 
 from __future__ import annotations
 
