@@ -23,7 +23,7 @@ from amforest import AMFClassifier, AMFRegressor, datasets, theory
 from amforest.baselines import MondrianForestClassifier
 
 ROOT = Path(__file__).resolve().parent.parent
-COLOURS = ("#00497A", "#E69F00", "#009E73", "#CC79A7")  # told apart by the colour-blind too
+COLOURS = ("#00497A", "#E69F00", "#009E73", "#CC79A7")  # distinguishable for colour-blind readers
 DENSITIES = {"uniform": 1, "two-step": 4}  # by their ratio M
 HEAD = "# Theory, measured\n\nThis page is written by `examples/theory.py`; do not edit it.\n"
 CASES = [*product((1, 2), (0.5, 1.0))]  # d and β
@@ -97,7 +97,7 @@ def draw_depth(result: Any, images: Path) -> str:
         axes.plot(n, stated, "--", color=COLOURS[3], label="Proposition 2 as stated")
         axes.plot(n, mean, "o", color=COLOURS[0], label="measured")
         axes.plot(n, np.polyval(fit, np.log(n)), color=COLOURS[0], label="line fitted to it")
-        axes.set(xscale="log", ylim=(0, None), xlabel="samples learnt, n")
+        axes.set(xscale="log", ylim=(0, None), xlabel="samples learned, n")
         axes.set(ylabel="mean depth of a sample (splits)", title=f"{name} density, M = {ratio}")
         exact = f"{2 * np.sum(1 / np.arange(2, n[-1] + 1)):.2f}" if ratio == 1 else ""
         slopes = (slope(np.log(n), curve) for curve in (depths, stated, mended))
@@ -107,8 +107,8 @@ def draw_depth(result: Any, images: Path) -> str:
     return f"""## Proposition 2: the depth
 
 Points in [0, 1]², fair coins for labels, `split_pure=True`, {len(depths)} streams of 5 trees. The
-depth is that of the leaves of 20,000 of the samples learnt. In the two-step density a coordinate is
-below 0.2 with probability ½, so M = 4: the density changes by this factor along an axis.
+depth is that of the leaves of 20,000 of the samples learned. In the two-step density a coordinate
+is below 0.2 with probability ½, so M = 4: the density changes by this factor along an axis.
 
 ![Mean depth against the number of samples](images/theory_depth.png)
 
@@ -140,11 +140,11 @@ def measure_rates(n_max: int, n_sizes: int, n_seeds: int) -> Any:
         y, truth = holder(X, beta) + rng.uniform(-0.5, 0.5, n_max), holder(fresh, beta)
         forest = AMFRegressor(10, n_jobs=2, random_state=seed, **how)
         model = theory.OnlineToBatch(forest, random_state=seed)
-        curve = [[float(np.mean(truth**2))] * 2]  # before the first sample they forecast 0
+        curve = [[float(np.mean(truth**2))] * 2]  # before the first sample they predict 0
         for start, n in pairwise([0, *ns]):
             model.partial_fit(X[start:n], y[start:n])
-            forecasts = (who.predict(fresh) for who in (model.estimator_, model))
-            curve.append([float(np.mean((forecast - truth) ** 2)) for forecast in forecasts])
+            predictions = (who.predict(fresh) for who in (model.estimator_, model))
+            curve.append([float(np.mean((prediction - truth) ** 2)) for prediction in predictions])
         errors.setdefault(f"{d} {beta} {name}", []).append(curve)
     return {"n": [0, *ns], "errors": errors}
 
@@ -171,7 +171,7 @@ def draw_rates(result: Any, images: Path) -> str:
         rate *= 0.6 * online[:, -1].mean() / rate[-1]  # to lie below the curves
         axes.plot(n[drawn], rate[drawn], ":", color="0.3", label="rate of Theorem 2, scaled")
         axes.set(xscale="log", yscale="log", title=f"d = {d}, β = {beta:g}")
-        axes.set(xlabel="samples learnt, n", ylabel="mean squared error (labels' unit²)")
+        axes.set(xlabel="samples learned, n", ylabel="mean squared error (labels' unit²)")
     for style, label in [("-", "online to batch"), (".", "the same, drawn"), ("--", "last model")]:
         panels[0].plot([], [], style, color="0.3", label=label)
     finish(figure, panels, images / "theory_rates.png", 2)
@@ -186,7 +186,7 @@ The theorem's learner is the unrestricted one; "first charged" is `charge_first=
 
 ![Mean squared error against the number of samples](images/theory_rates.png)
 
-`OnlineToBatch` forecasts with the model after a random number of samples: dots are the means of its
+`OnlineToBatch` predicts with the model after a random number of samples: dots are the means of its
 draws, solid lines the means over all that it might draw. Slopes are those of log error in log n
 over the last decade (mean ± standard error); "theorem" is that of (log n / n)^(2β/(d+2β)) there.
 
@@ -209,7 +209,7 @@ def draw_visits(result: Any, images: Path) -> str:
     axes = figure.subplots()
     axes.loglog(n, nodes, "s-", color=COLOURS[1], label="Mondrian forest: all nodes")
     axes.plot(n, visits, "o-", color=COLOURS[0], label="AMF: a path, down and up")
-    axes.set(xlabel="samples learnt, n", ylabel="nodes visited by an update of a tree")
+    axes.set(xlabel="samples learned, n", ylabel="nodes visited by an update of a tree")
     finish(figure, [axes], images / "theory_visits.png", 2)
     return f"""## Table 2: nodes visited by an update
 
@@ -251,7 +251,7 @@ def draw_accuracy(result: Any, images: Path) -> str:
     names = " | ".join(CONTENDERS)
     return f"""## The original Mondrian forest
 
-The paper's data sets, 30 % of the rows held out, the others learnt once; 10 trees, means over
+The paper's data sets, 30 % of the rows held out, the others learned once; 10 trees, means over
 {scores.shape[2]} seeds. MF is the Mondrian forest. In log-loss, probabilities are at least 1e-6.
 
 {table(f"data set | accuracy: {names} | log-loss: {names}", rows)}

@@ -1,1 +1,1 @@
-"""What is measured with the library, and is no part of it."""
+"""Experiments with the library, which are not part of it."""

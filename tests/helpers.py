@@ -1,24 +1,30 @@
-"""What several test files need: reference trees beside the core's, and their tables."""
+"""Reference trees beside the core's, their tables, and how the two are compared."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from amforest import AMFClassifier, AMFRegressor, reference
-from amforest._core import Rng
 from amforest._forest.base import tree_seeds
+
+# Of weights and predictions; the partition and the counts agree bit for bit.
+TOLERANCE = 1e-10
+NEGLIGIBLE = 2.0**-64  # the core treats a smaller share as 0
+WEIGHTS = ("odds", "odds_scale", "share")
+LOG_SCALE = 256 * math.log(2)  # odds · 2^(256 · odds_scale)
 
 SWITCHES = ("use_aggregation", "split_pure", "charge_first", "predict_extends")
 
 
 def reference_trees(
-    model: AMFClassifier | AMFRegressor, cls: type[reference.Tree] = reference.Tree
+    model: AMFClassifier | AMFRegressor, cls: type[reference.Tree] = reference.Tree, **options: Any
 ) -> list[reference.Tree]:
     """One reference tree per tree of the model, with its parameters and its random numbers."""
-    options = {name: getattr(model, name) for name in ("step", "split_prior", *SWITCHES)}
+    options |= {name: getattr(model, name) for name in ("step", "split_prior", *SWITCHES)}
     if model.partition == "unrestricted":
         options |= {"lower": model._core.bounds[0], "upper": model._core.bounds[1]}
     if isinstance(model, AMFClassifier):
@@ -30,7 +36,17 @@ def reference_trees(
     else:
         new_labels = reference.RunningMean
     seeds = tree_seeds(model.random_state, model.n_estimators).tolist()
-    return [cls(new_labels, Rng(seed), **options) for seed in seeds]
+    return [cls(new_labels, reference.Generator(seed), **options) for seed in seeds]
+
+
+def learn_all(
+    trees: list[reference.Tree], X: Any, y: Any, sample_weight: Any = None
+) -> list[reference.Tree]:
+    weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    for tree in trees:
+        for x, label, weight in zip(X, y, weights, strict=True):
+            tree.learn(x, label, weight)
+    return trees
 
 
 def preorder(tree: reference.Tree) -> Iterator[tuple[reference.Node, int]]:
@@ -56,16 +72,59 @@ def reference_table(tree: reference.Tree, dtype: np.dtype[Any]) -> np.ndarray[An
         table[label][i] = getattr(v.labels, label)
         for name in {"feature", "threshold", "lower", "upper"}.intersection(dtype.names):
             table[name][i] = getattr(v, name)
-        table["odds"][i], table["odds_scale"][i] = v.odds.value, v.odds.scale
-        table["share"][i] = tree.share(v) if v.children() else 1.0
+        log_odds = reference_log_odds(tree, v)
+        table["odds_scale"][i] = scale = round(log_odds / LOG_SCALE)
+        rest = log_odds - scale * LOG_SCALE  # mere rounding where log odds are huge
+        table["odds"][i] = math.exp(min(max(rest, -LOG_SCALE / 2), LOG_SCALE / 2))
+        table["share"][i] = tree.share(v)
+        if not tree.use_aggregation:
+            table["odds"][i] = np.nan  # nothing depends on them
         table["birth_time"][i] = v.tau
     return table
 
 
-def assert_equal_tables(table: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
-    """Field by field, because NaN is not equal to itself in whole rows."""
-    for name in table.dtype.names or ():
+def reference_log_odds(tree: reference.Tree, v: reference.Node) -> float:
+    """Log of (1 - a) w_v / (a w̄_v0 w̄_v1); leaves have odds of 1 in the table."""
+    if v.children() is None:
+        return 0.0
+    ends, goes_on = tree.log_terms(v)
+    return ends - goes_on
+
+
+def log_odds(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.log(table["odds"]) + LOG_SCALE * table["odds_scale"]
+
+
+def assert_equal_tables(
+    table: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], tolerance: float = TOLERANCE
+) -> None:
+    """Compare a core's table with that of a reference tree.
+
+    The tolerance of log odds is relative where they are large, and so is that of the odds
+    elsewhere.
+    """
+    for name in set(table.dtype.names or ()).difference(WEIGHTS):
         np.testing.assert_array_equal(table[name], expected[name], err_msg=name)
+    if "odds" not in (table.dtype.names or ()):
+        return
+    has_odds = ~np.isnan(expected["odds"])
+    expected_logs = log_odds(expected[has_odds])
+    difference = np.abs(log_odds(table[has_odds]) - expected_logs)
+    limit = tolerance * np.fmax(1, np.abs(expected_logs))
+    np.testing.assert_array_less(difference, limit, err_msg="log odds")
+    np.testing.assert_allclose(table["share"], expected["share"], rtol=tolerance, atol=NEGLIGIBLE)
+
+
+def assert_equal_predictions(predictions: Any, expected: Any) -> None:
+    """Compare predictions of one tree, of shape (row, class): relatively.
+
+    Means are compared relatively to the largest of them, because they may cancel. The core skips
+    nodes of negligible share.
+    """
+    expected = np.asarray(expected)
+    cancels = expected.shape[-1] == 1
+    atol = max(1e-16, TOLERANCE * np.abs(expected).max() if cancels else 0)
+    np.testing.assert_allclose(predictions, expected, rtol=TOLERANCE, atol=atol)
 
 
 def tables(model: AMFClassifier | AMFRegressor) -> list[bytes]:

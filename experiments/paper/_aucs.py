@@ -34,7 +34,7 @@ def auc_along(method: str, name: str, seed: int, max_rows: int | None, stands_in
 def auc_after_all(  # noqa: PLR0917  # the parts of a cell
     method: str, name: str, seed: int, n_trees: int, max_rows: int | None, stands_in: bool
 ) -> Found:
-    """Return the AUC of a forest, online or not, that has learnt all rows."""
+    """Return the AUC of a forest, online or not, that has learned all rows."""
     train, test = split(name, seed, max_rows, stands_in=stands_in)
     model = new(method, n_classes=2, seed=seed, n_trees=n_trees)
     return {"auc": np.array(_auc(model.fit(train.X, train.y), test))}

@@ -79,7 +79,7 @@ def explain(figure: Figure | SubFigure, axes: Any) -> None:
     scale = ScalarMappable(Normalize(0, 1), FIELD["cmap"])
     place: dict[str, Any] = {"location": "bottom", "fraction": 0.05, "aspect": 50, "pad": 0.02}
     bar = figure.colorbar(scale, ax=axes, alpha=FIELD["alpha"], **place)
-    bar.set_label("forecast probability of class 1", fontsize=9)
+    bar.set_label("predicted probability of class 1", fontsize=9)
     bar.ax.tick_params(labelsize=8)
     signs = [
         Line2D([], [], linestyle="", color=color, marker=marker, label=f"class {k}")

@@ -1,4 +1,4 @@
-"""What an exhibit, a figure or a table of the paper, tells the report."""
+"""Claims and tables: what an exhibit, a figure or table of the paper, adds to the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Claim:
     holds : bool
         Whether they agree with it.
     why : str
-        Why not, if they do not: what was found out by measuring.
+        The reason if they do not, as far as measurements show it.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""The average log-loss of a method along a stream: each row is forecast, then learnt."""
+"""The average log-loss of a method along a stream: each row is predicted, then learned."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ N_POINTS = 200
 
 
 def average_loss(method: str, name: str, seed: int, max_rows: int | None, stands_in: bool) -> Found:
-    """Return the average loss up to some times, and how many forecasts were below `SMALLEST`.
+    """Return the average loss up to some times, and how many predictions were below `SMALLEST`.
 
-    As in the paper, the first row is learnt without being forecast.
+    As in the paper, the first row is learned without being predicted.
     """
     data = stream(name, seed, max_rows, stands_in=stands_in)
     model = new(method, n_classes=data.n_classes, seed=seed)
     if method == SGD:
-        forecasts = sgd_forecasts(model, data)
+        predictions = sgd_predictions(model, data)
     else:
-        forecasts = model.partial_fit_predict_proba(data.X, data.y)
-    of_label = forecasts[np.arange(len(data)), data.y][1:]
+        predictions = model.partial_fit_predict_proba(data.X, data.y)
+    of_label = predictions[np.arange(len(data)), data.y][1:]
     losses = -np.log(np.maximum(of_label, SMALLEST))
     t = np.unique(np.geomspace(1, len(losses), N_POINTS).round().astype(np.int64))
     averages = np.cumsum(losses)[t - 1] / t
     return {"t": t, "loss": averages, "n_clipped": np.array((of_label < SMALLEST).sum())}
 
 
-def sgd_forecasts(model: SGDClassifier, data: Stream) -> NDArray[np.float64]:
+def sgd_predictions(model: SGDClassifier, data: Stream) -> NDArray[np.float64]:
     """Return what `predict_proba` gives for each row before `partial_fit` learns it.
 
     Those calls take a hundred times as long as their arithmetic, which is this: a logistic
@@ -44,14 +44,14 @@ def sgd_forecasts(model: SGDClassifier, data: Stream) -> NDArray[np.float64]:
         targets = targets[:, 1:]
     weights = np.zeros((targets.shape[1], data.X.shape[1]))
     intercepts, decay = np.zeros(targets.shape[1]), 1 - model.eta0 * model.alpha
-    forecasts = np.empty(targets.shape)
-    for x, target, forecast in zip(data.X.astype(float), targets, forecasts, strict=True):
-        forecast[:] = expit(weights @ x + intercepts)
-        step = model.eta0 * (target - forecast)
+    predictions = np.empty(targets.shape)
+    for x, target, prediction in zip(data.X.astype(float), targets, predictions, strict=True):
+        prediction[:] = expit(weights @ x + intercepts)
+        step = model.eta0 * (target - prediction)
         weights *= decay
         weights += step[:, None] * x
         intercepts += step
     if data.n_classes == 2:
-        return np.hstack([1 - forecasts, forecasts])
-    normalised: NDArray[np.float64] = forecasts / forecasts.sum(axis=1, keepdims=True)
+        return np.hstack([1 - predictions, predictions])
+    normalised: NDArray[np.float64] = predictions / predictions.sum(axis=1, keepdims=True)
     return normalised

@@ -42,7 +42,7 @@ class Onelearn:
         return self
 
     def predict_proba(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Forecast some rows; before the first was learnt, all classes alike."""
+        """Predict some rows; before the first is learned, all classes alike."""
         if self._is_new:
             return np.full((len(X), self._n_classes), 1 / self._n_classes)
         return np.asarray(self._model.predict_proba(X), dtype=np.float64)
@@ -50,9 +50,9 @@ class Onelearn:
     def partial_fit_predict_proba(
         self, X: NDArray[np.float32], y: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Forecast each row, then learn it."""
-        forecasts = np.empty((len(X), self._n_classes))
+        """Predict each row, then learn it."""
+        predictions = np.empty((len(X), self._n_classes))
         for i in range(len(X)):
-            forecasts[i] = self.predict_proba(X[i : i + 1])[0]
+            predictions[i] = self.predict_proba(X[i : i + 1])[0]
             self.partial_fit(X[i : i + 1], y[i : i + 1])
-        return forecasts
+        return predictions

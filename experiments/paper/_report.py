@@ -28,11 +28,11 @@ edit it.{size}
 does not hold, the reason stands below its table, as far as it is known; numbers in a reason that
 are in no table were measured aside, and this command does not measure them again.
 
-The count is no score. Some claims hold by construction, such as that a forest forecasts the mean of
-its trees, and the paper seldom says how much is much: what we ask for stands in each claim. Of
+The count is no score. Some claims hold by construction, such as that a forest predicts the mean of
+its trees, and the paper seldom says how much is much: each claim says what we require. Of
 these, the following were chosen or changed after first numbers had been seen: the claims on many
 features of Figure 5, which were one; ρ and p, the width of the roughness and the centred labels of
-Figure 8; in Figure 9 that forecasts are kept within 0.001 and 0.999; in Figure 12 that RF gains
+Figure 8; in Figure 9 that predictions are kept within 0.001 and 0.999; in Figure 12 that RF gains
 more than AMF, at first twice as much, which does not hold; and the tolerance of Table 2. The small
 trees of Figures 2 to 6 were searched for among thousands of seeds, to be readable or like the
 paper's.

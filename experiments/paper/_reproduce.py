@@ -1,4 +1,4 @@
-"""All exhibits, one after the other: computed, drawn, checked, and reported."""
+"""All exhibits in turn: computed, drawn, checked and reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import amforest
 from amforest import datasets
 from experiments.paper import _report
 from experiments.paper._findings import Claim, Exhibit, Table
-from experiments.paper._run import Report, Run, Size, say_nothing
+from experiments.paper._run import Report, Run, Size, ignore_progress
 
 NAMES = (*(f"figure_{k:02}" for k in range(1, 13)), "table_2", "table_3")
 DATA_SETS = {"figure_10", "figure_11", "figure_12", "table_3"}  # those that need them
@@ -28,7 +28,7 @@ IMAGES = Path("images", "paper")
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of an exhibit: the picture is a file below the report's folder."""
+    """The results of an exhibit; the picture is a file below the report's folder."""
 
     name: str
     title: str
@@ -45,9 +45,9 @@ def reproduce(
     size: Size = "full",
     n_jobs: int = 1,
     kept: str | os.PathLike[str] | None = None,
-    report: Report = say_nothing,
+    report: Report = ignore_progress,
 ) -> list[Finding]:
-    """Remake the paper's figures and tables, and report where we agree with it.
+    """Reproduce the paper's figures and tables, and report which of its claims hold.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def reproduce(
     n_jobs : int, default=1
         The number of processes.
     kept : path-like, optional
-        Where what was computed is kept: an interrupted run goes on from there, and what did not
+        Where computed results are kept: an interrupted run continues from there, and what did not
         change is not computed again. By default, ``found`` in the folder.
     report : callable, optional
         Called with what is being done, how much of it is done, and how much there is.

@@ -1,8 +1,8 @@
-"""How experiments are run: cell by cell, in processes side by side, each cell kept on disk.
+"""Runs of experiments: cell by cell, in parallel processes, with each result kept on disk.
 
 A cell is a function of this package with its arguments, such as a method, a data set and a seed.
-What it found is kept under a name that tells these, the code of the package and the library's
-version apart: so an interrupted run goes on where it was, and a changed experiment is done anew.
+The name of its file is a digest of these, of the code of the package and of the library's version:
+so an interrupted run continues where it stopped, and a changed experiment is computed again.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ Report = Callable[[str, int, int], None]
 T = TypeVar("T")
 
 
-def say_nothing(label: str, done: int, total: int) -> None:
-    """Report to nobody."""
+def ignore_progress(label: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
 class Run:
-    """One reproduction of the paper: its size, where it keeps what it found, and its processes.
+    """One reproduction of the paper: its size, its folder of results, and its processes.
 
     Parameters
     ----------
     folder : path-like
-        Where what was found is kept.
+        Where results are kept.
     size : {"full", "quick", "tiny"}, default="full"
         "full" is what the report shows, "quick" takes minutes, and "tiny" is for tests: where the
         data sets are absent, generated ones of their shapes stand in.
     n_jobs : int, default=1
         The number of processes.
     report : callable, optional
-        Told of the progress.
+        Called with the progress.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Run:
         *,
         size: Size = "full",
         n_jobs: int = 1,
-        report: Report = say_nothing,
+        report: Report = ignore_progress,
     ) -> None:
         self.folder = Path(folder)
         self.size: Size = size
@@ -83,8 +83,8 @@ class Run:
         missing = [i for i, path in enumerate(paths) if not path.exists()]
         done = len(cells) - len(missing)
         self.report(label, done, len(cells))
-        # In a thread, which Ctrl-C does not interrupt: half a zip file gives errors of its own. It
-        # is started before: for one that is just starting, nobody would wait.
+        # In a thread, which Ctrl-C does not interrupt: half a zip file gives errors of its own. The
+        # thread is started first: the executor does not wait for one that is just starting.
         with ThreadPoolExecutor(1) as writer:
             writer.submit(int).result()
             for i, found in self._computed(work, cells, missing):
@@ -126,7 +126,7 @@ class Run:
 
 
 def _leave_interrupts() -> None:
-    """Leave Ctrl-C to the main process, which ends this one."""
+    """Ignore Ctrl-C: the main process handles it, and ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amforest import AMFClassifier
-from amforest.theory import leaves_of, node_forecasts, online_losses
+from amforest.theory import leaves_of, node_predictions, online_losses
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -35,7 +35,7 @@ def forest(partition: Partition, n_trees: int, seed: int) -> AMFClassifier:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree's table, and the samples that it has learnt."""
+    """A tree's table, and the samples that it has learned."""
 
     table: Table
     X: Floats
@@ -95,9 +95,9 @@ class Tree:
         return weights
 
     @cached_property
-    def forecasts(self) -> Floats:
+    def predictions(self) -> Floats:
         """ŷ_v, the probabilities of both classes."""
-        return node_forecasts(self.table)
+        return node_predictions(self.table)
 
     def path(self, x: Floats) -> list[str]:
         """Return the names of the nodes whose cells hold x, from the root to a leaf."""
@@ -125,14 +125,14 @@ class Tree:
 
 
 def tree_of(model: AMFClassifier, i: int, X: Floats, y: NDArray[np.int64]) -> Tree:
-    """Return tree i of a forest that has learnt X and y."""
+    """Return tree i of a forest that has learned X and y."""
     return Tree(model.tree_table(i), X, y)
 
 
 def update(
     partition: Partition, X: Floats, y: NDArray[np.int64], n_trees: int, seed: int
 ) -> list[tuple[Tree, Tree]]:
-    """Return each tree of a forest before and after it has learnt the last sample."""
+    """Return each tree of a forest before and after it has learned the last sample."""
     model = forest(partition, n_trees, seed).partial_fit(X[:-1], y[:-1])
     before = [tree_of(model, i, X[:-1], y[:-1]) for i in range(n_trees)]
     model.partial_fit(X[-1:], y[-1:])

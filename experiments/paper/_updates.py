@@ -31,7 +31,7 @@ def origins(before: Tree, after: Tree) -> dict[str, str | None]:
 
 
 def same_nodes(before: Tree, after: Tree, names: Mapping[str, str], *, but: str = "") -> bool:
-    """Tell whether nodes, given with their new names, are equal bit for bit, but for one field."""
+    """Return whether nodes, given with their new names, are equal in all fields but one."""
     old = before.table[[before.row[name] for name in names]]
     new = after.table[[after.row[name] for name in names.values()]]
     return all(np.array_equal(old[name], new[name]) for name in KEPT if name != but)
@@ -44,8 +44,8 @@ def weights_error(before: Tree, after: Tree) -> float:
     """
     y, error = int(after.y[-1]), after.odds_error()
     for name, origin in origins(before, after).items():
-        w, _, forecast = _start(before, origin)
-        likelihood = forecast if y == 1 else 1 - forecast
+        w, _, prediction = _start(before, origin)
+        likelihood = prediction if y == 1 else 1 - prediction
         error = max(error, abs(w * likelihood / float(after.w[after.row[name]]) - 1))
     return error
 
@@ -55,7 +55,7 @@ def _start(before: Tree, origin: str | None) -> tuple[float, float, float]:
     if origin is None:
         return 1.0, 1.0, 0.5
     v = before.row[origin]
-    return float(before.w[v]), float(before.w_bar[v]), float(before.forecasts[v, 1])
+    return float(before.w[v]), float(before.w_bar[v]), float(before.predictions[v, 1])
 
 
 def _changes(before: Tree, after: Tree) -> dict[str, list[tuple[float, float]]]:
@@ -63,13 +63,13 @@ def _changes(before: Tree, after: Tree) -> dict[str, list[tuple[float, float]]]:
     changes = {}
     for name, origin in origins(before, after).items():
         v = after.row[name]
-        end = float(after.w[v]), float(after.w_bar[v]), float(after.forecasts[v, 1])
+        end = float(after.w[v]), float(after.w_bar[v]), float(after.predictions[v, 1])
         changes[name] = list(zip(_start(before, origin), end, strict=True))
     return changes
 
 
 def path_table(before: Tree, after: Tree) -> Table:
-    """Return weights and forecasts on the path of the last sample, before and after its label."""
+    """Return weights and predictions on the path of the last sample, before and after its label."""
     headings = [
         "node",
         *(f"{what} {when}" for what in HEADINGS[1:] for when in ("before", "after")),

@@ -17,7 +17,7 @@ from experiments.paper._findings import Claim, Table
 from experiments.paper._run import Found, Run
 
 TITLE = "Ten trees and their forest"
-ABOUT = """What ten trees and their mean, the forest, forecast after one pass over 500 rows of two
+ABOUT = """What ten trees and their mean, the forest, predict after one pass over 500 rows of two
 noisy moons. The lines are where both classes are equally probable. Settings are the defaults, but
 pure nodes are split. The claims are checked on other moons, one pair for each seed, with 2,000 rows
 to test."""
@@ -102,7 +102,7 @@ def claims(found: Shown) -> list[Claim]:
     )
     return [
         Claim(
-            "The forest forecasts the mean of its trees",
+            "The forest predicts the mean of its trees",
             f"largest difference {error:.1e}",
             bool(error < 1e-12),
         ),

@@ -40,7 +40,7 @@ def compute(run: Run) -> Shown:
 def sampled(n_partitions: int, lifetime: float, seed: int) -> Found:
     """Draw partitions; return how their splits compare with the laws of Algorithm 1.
 
-    `first` tells whether the first feature is split, which has probability `share`. `place` and
+    `first` is whether the first feature is split, which has probability `share`. `place` and
     `time` are uniform on [0, 1]: the threshold within its side, and the time E to a split by its
     distribution function, given that it is before λ. `n_leaves` is of each partition.
     """

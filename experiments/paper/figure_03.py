@@ -31,8 +31,8 @@ from experiments.paper.figure_06 import ORDER, SEED
 TITLE = "All prunings of a tree"
 ABOUT = """The tree of Figure 6 after four samples, and all its prunings. Above are the cells of
 each, the darker the more probable is class 1; ○ and ● are samples of class 0 and 1. Below, the way
-of the query point (a red diamond) is red: its last node forecasts. A pruning's weight is its prior
-probability times exp(−loss), divided by the sum over all. The tree is asked as it is, without the
+of the query point (a red diamond) is red: its last node predicts. A pruning's weight is its prior
+probability times exp(−loss), divided by the sum over all. The tree predicts as it is, without the
 extension of Algorithm 6. Mixtures are compared with `predict_proba` also on many trees of 7 random
 samples."""
 
@@ -45,7 +45,7 @@ class Shown:
     ends: list[list[int]]
     priors: Floats
     weights: Floats
-    forecast: float  # of the model, at the query
+    prediction: float  # of the model, at the query
     errors: Found
     sizes: dict[int, Found]
 
@@ -57,11 +57,11 @@ class Shown:
 
 
 def compute(run: Run) -> Shown:
-    """Take the small tree apart, and many others."""
+    """Analyse the small tree, and many others."""
     X, y = POINTS[ORDER[:4]], LABELS[ORDER[:4]]
     model = forest("restricted", 1, SEED).fit(X, y)
     tree = tree_of(model, 0, X, y)
-    forecast = float(model.predict_proba(POINTS[ORDER[4:]])[0, 1])
+    prediction = float(model.predict_proba(POINTS[ORDER[4:]])[0, 1])
     n_streams = run.choose(full=100, quick=40, tiny=4)
     parts = run.cells(compared, [(seed, 7, 10) for seed in range(n_streams)], "Figure 3, mixtures")
     errors = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -69,7 +69,7 @@ def compute(run: Run) -> Shown:
     counts = run.cells(counted, [(n, 100, 0) for n in lengths], "Figure 3, numbers of prunings")
     sizes = dict(zip(lengths, counts, strict=True))
     ends, priors, weights = _weighed(tree)
-    return Shown(tree, ends, priors, weights, forecast, errors, sizes)
+    return Shown(tree, ends, priors, weights, prediction, errors, sizes)
 
 
 def _weighed(tree: Tree) -> tuple[list[list[int]], Floats, Floats]:
@@ -81,19 +81,19 @@ def _weighed(tree: Tree) -> tuple[list[list[int]], Floats, Floats]:
 
 
 def compared(seed: int, n_samples: int, n_trees: int) -> Found:
-    """Compare the mixture over all prunings with the forecasts of trees; one entry for each."""
+    """Compare the mixture over all prunings with the predictions of trees; one entry for each."""
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(size=(n_samples, 2)), rng.integers(2, size=n_samples)
     queries = rng.uniform(-0.5, 1.5, size=(50, 2))
     model = forest("restricted", n_trees, seed).fit(X, y)
-    forecasts = model.predict_proba_by_tree(queries)
+    predictions = model.predict_proba_by_tree(queries)
     found: dict[str, list[float]] = {"error": [], "prior": [], "prunings": []}
     for i in range(n_trees):
         tree = tree_of(model, i, X, y)
         ends, priors, weights = _weighed(tree)
-        each = [tree.forecasts[leaves_of(tree.table, queries, leaves)] for leaves in ends]
+        each = [tree.predictions[leaves_of(tree.table, queries, leaves)] for leaves in ends]
         mixture = np.tensordot(weights, each, axes=1)
-        found["error"].append(float(np.abs(mixture - forecasts[:, i]).max()))
+        found["error"].append(float(np.abs(mixture - predictions[:, i]).max()))
         found["prior"].append(float(priors.sum()))
         found["prunings"].append(len(ends))
     return {name: np.array(values) for name, values in found.items()}
@@ -121,9 +121,9 @@ def draw(found: Shown) -> Figure:
     axes = figure.subplots(2, len(found.ends), height_ratios=[1, 0.85])
     for j, ((cells, nodes), leaves) in enumerate(zip(axes.T, found.ends, strict=True)):
         _draw_cells(cells, found, leaves)
-        forecast = _draw_nodes(nodes, found, leaves)
+        prediction = _draw_nodes(nodes, found, leaves)
         cells.set_title(f"weight {found.weights[j]:.3f}", fontsize=11)
-        nodes.set_title(f"forecasts {forecast:.3f}", fontsize=FONT_SIZE, y=-0.12)
+        nodes.set_title(f"predicts {prediction:.3f}", fontsize=FONT_SIZE, y=-0.12)
     axes[1, 0].text(-0.5, 0, "ŷ(1)\nbelow\nleaves", fontsize=8, va="top")
     return figure
 
@@ -132,8 +132,8 @@ def _draw_cells(ax: Axes, found: Shown, leaves: list[int]) -> None:
     """Draw the cells of a pruning, the samples by class, and the query."""
     tree, greys = found.tree, ScalarMappable(Normalize(0, 2), "Greys")  # points stay visible
     lower, upper = (corner[leaves] for corner in tree.cells())
-    for a, b, forecast in zip(lower, upper, tree.forecasts[leaves, 1], strict=True):
-        colour = greys.to_rgba(forecast)
+    for a, b, prediction in zip(lower, upper, tree.predictions[leaves, 1], strict=True):
+        colour = greys.to_rgba(prediction)
         ax.add_patch(Rectangle(a, *(b - a), facecolor=colour, edgecolor="0.15"))
     for label, fill in enumerate(("white", "black")):
         style: dict[str, Any] = {"color": "black", "markerfacecolor": fill, "linestyle": ""}
@@ -143,7 +143,7 @@ def _draw_cells(ax: Axes, found: Shown, leaves: list[int]) -> None:
 
 
 def _draw_nodes(ax: Axes, found: Shown, leaves: list[int]) -> float:
-    """Draw the tree of a pruning; return its forecast at the query."""
+    """Draw the tree of a pruning; return its prediction at the query."""
     tree = found.tree
     (end,) = leaves_of(tree.table, found.query[None], leaves)
     path = [tree.names[end][:depth] for depth in range(tree.table["depth"][end] + 1)]
@@ -152,25 +152,25 @@ def _draw_nodes(ax: Axes, found: Shown, leaves: list[int]) -> float:
     ax.plot(*([u] for u in place[end]), marker="o", markersize=7, color=NEW["color"], zorder=5)
     for v in leaves:
         where: dict[str, Any] = {"xytext": (0, -7), "textcoords": "offset points"}
-        text = ax.annotate(f"{tree.forecasts[v, 1]:.2f}", place[v], **where, fontsize=FONT_SIZE)
+        text = ax.annotate(f"{tree.predictions[v, 1]:.2f}", place[v], **where, fontsize=FONT_SIZE)
         text.set(ha="center", va="top")
     ax.set(xlim=(-0.6, 3.6), ylim=(-2.7, 0.35))
     if len(leaves) < 4:  # in the middle
         ax.set_xlim(-2.1 + (len(leaves) - 1) / 2, 2.1 + (len(leaves) - 1) / 2)
-    return float(tree.forecasts[end, 1])
+    return float(tree.predictions[end, 1])
 
 
 def _mixture(found: Shown) -> float:
-    """Return the mean of the prunings' forecasts at the query, by their weights."""
+    """Return the mean of the prunings' predictions at the query, by their weights."""
     table, query = found.tree.table, found.query[None]
     ends = [leaves_of(table, query, leaves)[0] for leaves in found.ends]
-    return float(found.weights @ found.tree.forecasts[ends, 1])
+    return float(found.weights @ found.tree.predictions[ends, 1])
 
 
 def claims(found: Shown) -> list[Claim]:
     """Check Equation (6), and how many prunings there are."""
     mixture, error = _mixture(found), found.errors["error"].max()
-    worst = max(error, abs(mixture - found.forecast))
+    worst = max(error, abs(mixture - found.prediction))
     off = np.abs(found.errors["prior"] - 1).max()
     rates = {n: float(np.median(size["log2"])) / n for n, size in found.sizes.items()}
     text = ", ".join(f"{rate:.2f} (n = {n})" for n, rate in rates.items())
@@ -181,8 +181,8 @@ def claims(found: Shown) -> list[Claim]:
             len(found.ends) == 5,
         ),
         Claim(
-            "A tree forecasts the mean over all its prunings, weighted by prior and past loss",
-            f"at the query {mixture:.6f}, `predict_proba` {found.forecast:.6f}; largest "
+            "A tree predicts the mean over all its prunings, weighted by prior and past loss",
+            f"at the query {mixture:.6f}, `predict_proba` {found.prediction:.6f}; largest "
             f"difference, also for {len(found.errors['error']):,} other trees with up to "
             f"{found.errors['prunings'].max()} prunings: {worst:.1e}",
             bool(worst < 1e-12),
@@ -190,7 +190,7 @@ def claims(found: Shown) -> list[Claim]:
         Claim(
             "The prior is a probability: that of stopping at each node with probability ½",
             f"the sum over all prunings is off 1 by at most {off:.1g} if the leaves of the "
-            "tree itself, below which prunings of the infinite tree forecast alike, cost nothing",
+            "tree itself, below which prunings of the infinite tree predict alike, cost nothing",
             bool(off < 1e-12),
         ),
         Claim(

@@ -25,7 +25,7 @@ from experiments.paper._updates import (
 TITLE = "An update of the unrestricted partition"
 ABOUT = """A tree of Algorithm 2 before and after its fifth sample, whose path is bold. New splits
 are broad and red, open circles are leaves without a sample, and the numbers are the weights and the
-forecasts along the path. The points are placed as in the paper, the labels are 1, 0, 1, 1, 0, and
+predictions along the path. The points are placed as in the paper, the labels are 1, 0, 1, 1, 0, and
 the seed was chosen for a tree like the paper's. The claims are checked on many trees of 20 random
 samples."""
 SEED = 229  # the leaf of x_2 is split three times, and two of the splits leave a cell empty

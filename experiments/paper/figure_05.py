@@ -39,7 +39,7 @@ UNIFORM = (
     "cell on its left with the same probability, whatever d is. So n samples need 2n − 1 splits on "
     "average in all dimensions, about two for each of the n − 1 between samples. Between the "
     "log-losses of the two partitions we see no difference for d = 5 and 20 beyond what seeds make "
-    "(five of them, one kind of label; with d = 20 hardly anything is learnt). Superfluous splits "
+    "(five of them, one kind of label; with d = 20 hardly anything is learned). Superfluous splits "
     "grow with d where samples are on a subspace: see the next claim."
 )
 
@@ -112,8 +112,8 @@ def cost(kind: str, d: int, n_samples: int, seed: int) -> Found:
     n_trees, splits, losses = 10, [], []
     for partition in ("unrestricted", "restricted"):
         model = forest(partition, n_trees, seed)
-        forecasts = model.partial_fit_predict_proba(X, y)
-        losses.append(-np.log(forecasts[np.arange(1, n_samples), y[1:]]).mean())
+        predictions = model.partial_fit_predict_proba(X, y)
+        losses.append(-np.log(predictions[np.arange(1, n_samples), y[1:]]).mean())
         n_splits = (model.stats()["nodes"] - n_trees) / 2
         splits.append(n_splits / (n_trees * (n_samples - 1)))
     return {"splits": np.array(splits), "losses": np.array(losses)}

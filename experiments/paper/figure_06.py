@@ -65,7 +65,7 @@ def checked(seed: int, n_samples: int, n_trees: int) -> Found:
 
 
 def _is_scaled(tree: Tree, far: NDArray[Any]) -> bool:
-    """Tell whether a tree of samples multiplied by `FAR` is the same at another scale."""
+    """Return whether a tree of samples multiplied by `FAR` is the same at another scale."""
     near = tree.table
     return (
         np.array_equal(far["threshold"][~tree.is_leaf], FAR * near["threshold"][~tree.is_leaf])
@@ -106,7 +106,7 @@ def _check(before: Tree, after: Tree) -> dict[str, Any]:
 
 
 def _ranges_hold(tree: Tree) -> bool:
-    """Tell whether all nodes have the ranges of their samples."""
+    """Return whether all nodes have the ranges of their samples."""
     leaves, X = np.array(tree.names)[tree.leaves], tree.X.astype(np.float32)
     inside = [X[np.char.startswith(leaves, name)] for name in tree.names]
     lower, upper = ([f(rows, axis=0) for rows in inside] for f in (np.min, np.max))

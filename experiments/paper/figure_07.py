@@ -29,11 +29,11 @@ from experiments.paper._run import Found, Run
 
 TITLE = "The decision function along the stream"
 ABOUT = f"""AMF with 10 trees, which splits pure nodes as in the authors' script, on two moons with
-noise 0.25: what it forecasts after its first samples, which are drawn, and the area under the ROC
+noise 0.25: what it predicts after its first samples, which are drawn, and the area under the ROC
 curve on 4,000 further samples. On the right are mean and ± one standard deviation over all seeds,
 also for Algorithms 5–6 and for MF; the table has AMF's trees without aggregation, too. *Change* is
-by how much the sample learnt last has changed the forecasts, on average over the square, and
-*jumps* is the sum of the squared steps of the forecasts along a horizontal or vertical
+by how much the sample learned last has changed the predictions, on average over the square, and
+*jumps* is the sum of the squared steps of the predictions along a horizontal or vertical
 line of {SIDE} places, as in Figure 9."""
 
 TOY, NOISE = "moons", 0.25
@@ -116,7 +116,7 @@ def _draw_aucs(ax: Axes, found: Followed) -> None:
     ax.set_xticks(SHOWN, [f"{t:,}" for t in SHOWN])
     ax.minorticks_off()
     ax.set_title(f"{len(found.curves['auc', AMF].values)} seeds", fontsize=10)
-    ax.set_xlabel("samples learnt", fontsize=9)
+    ax.set_xlabel("samples learned", fontsize=9)
     ax.set_ylabel("AUC on new samples", fontsize=9)
     ax.tick_params(labelsize=8)
     ax.grid(color="0.9", linewidth=0.6)
@@ -125,7 +125,7 @@ def _draw_aucs(ax: Axes, found: Followed) -> None:
 
 
 def claims(found: Followed) -> list[Claim]:
-    """Check that the AUC is good early and does not fall, and that the forecasts are smooth."""
+    """Check that the AUC is good early and does not fall, and that the predictions are smooth."""
     auc, change = found.curves["auc", AMF], found.curves["change", AMF].mean
     falls = np.maximum.accumulate(auc.mean) - auc.mean
     ours, mf, plain = (found.curves["jumps", method].mean for method in (AMF, MF, PLAIN))
@@ -134,7 +134,7 @@ def claims(found: Followed) -> list[Claim]:
             "The AUC is good after a few samples",
             f"{mean_text(auc.values[:, TIMES.index(10)])} after 10, "
             f"{mean_text(auc.values[:, TIMES.index(EARLY)])} after {EARLY}, "
-            f"{mean_text(auc.values[:, -1])} after {TIMES[-1]:,} (asked for: {GOOD} after {EARLY})",
+            f"{mean_text(auc.values[:, -1])} after {TIMES[-1]:,} (required: {GOOD} after {EARLY})",
             bool(auc.mean[TIMES.index(EARLY)] >= GOOD),
         ),
         Claim(
@@ -146,7 +146,7 @@ def claims(found: Followed) -> list[Claim]:
         Claim(
             "The decision function moves smoothly along the stream: a further sample changes it "
             "little, and ever less",
-            f"the forecasts change by {change[TIMES.index(10)]:.5f} with the 10th sample, "
+            f"the predictions change by {change[TIMES.index(10)]:.5f} with the 10th sample, "
             f"{change[TIMES.index(100)]:.5f} with the 100th, {change[-1]:.5f} with the "
             f"{TIMES[-1]:,}th, on average over the square",
             bool(change[TIMES.index(10)] > change[TIMES.index(100)] > change[-1]),

@@ -24,7 +24,7 @@ depth of each tree and the mean of all; and the roughness, which is the mean abs
 mean depth and roughness over 1,001 places; p, the share of the circular shifts of the roughness
 that correlate as much (neighbours are alike, so places are not shuffled one by one); the smallest
 and the largest mean depth; and the root mean squared error between the places. From the labels,
-which lie around [0, 1], 1/2 is subtracted, so that the first forecast of Algorithms 5–6, 0, is in
+which lie around [0, 1], 1/2 is subtracted, so that the first prediction of Algorithms 5–6, 0, is in
 the middle of the signal; one row of the table shows what happens otherwise. It makes no difference
 to AMF, which is not charged for it."""
 
@@ -44,7 +44,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "Algorithms 5–6, η = 1/σ²": {"step": NOISE**-2, **_TEXT},
 }
 PLACES = np.linspace(0, 1, 1001)  # all peaks and jumps are among them
-BETWEEN = (PLACES[:-1] + PLACES[1:]) / 2  # at a jump itself there is no right forecast
+BETWEEN = (PLACES[:-1] + PLACES[1:]) / 2  # at a jump itself there is no right prediction
 LEAST_RHO, MOST_P = 0.5, 0.05
 
 
@@ -79,7 +79,7 @@ def depths_on_signal(name: str, setting: str, seed: int, n_samples: int, n_trees
     X, y = _samples(name, n_samples, seed)
     centre = 0.0 if setting == OFF_CENTRE else 0.5
     forest = AMFRegressor(n_trees, random_state=seed, **SETTINGS[setting]).fit(X, y - centre)
-    forecasts, between = (forest.predict(x[:, None]) + centre for x in (PLACES, BETWEEN))
+    predictions, between = (forest.predict(x[:, None]) + centre for x in (PLACES, BETWEEN))
     depths = forest.weighted_depth(PLACES[:, None])
     mean = depths.mean(axis=1)
     rho, p = _rank_correlation(mean, roughness(PLACES, name))
@@ -92,7 +92,7 @@ def depths_on_signal(name: str, setting: str, seed: int, n_samples: int, n_trees
     }
     found = {measure: np.array(number) for measure, number in numbers.items()}
     if seed == 0 and setting == SHOWN and name in DRAWN:
-        found |= {"forecasts": forecasts, "depths": depths.astype(np.float32)}
+        found |= {"predictions": predictions, "depths": depths.astype(np.float32)}
     return found
 
 
@@ -131,7 +131,7 @@ def _draw_signal(axes: Any, found: Depths, name: str) -> None:
         style: dict[str, Any] = {"color": "black", "linewidth": 0.9, "linestyle": linestyle}
         ax.plot(fine, signal(fine, name), label="signal", **style)
         ax.set_ylim(-0.12, 1.3)  # room for the legend
-    axes[1].plot(PLACES, cell["forecasts"], color=blue, linewidth=1.1, label="AMF")
+    axes[1].plot(PLACES, cell["predictions"], color=blue, linewidth=1.1, label="AMF")
     trees = axes[2].plot(PLACES, depths, color="0.6", linewidth=0.4, alpha=0.25)
     trees[0].set_label(f"each of {depths.shape[1]} trees")
     axes[2].plot(PLACES, depths.mean(axis=1), color=blue, linewidth=1.8, label="their mean")
@@ -153,18 +153,18 @@ def claims(found: Depths) -> list[Claim]:
         found.mean(name, SHOWN, "deepest") / found.mean(name, SHOWN, "shallowest")
         for name in SIGNALS
     ]
-    asked = f"(asked for: ρ of {LEAST_RHO}, p of {MOST_P})"
+    required = f"(required: ρ of {LEAST_RHO}, p of {MOST_P})"
     return [
         Claim(
             "Trees are deeper where the signal is rough, and shallower where it is smooth",
-            f"{_texts(found, SHOWN)} {asked}",
+            f"{_texts(found, SHOWN)} {required}",
             _follows(found, SHOWN),
             _why_not(found),
         ),
         Claim(
             "So they are by the letter of Algorithms 5–6",
-            f"{_texts(found, TEXT)} {asked}. This needs labels around 0, the first forecast; as "
-            f"they are: {_texts(found, OFF_CENTRE)}",
+            f"{_texts(found, TEXT)} {required}. This needs labels around 0, the first prediction; "
+            f"as they are: {_texts(found, OFF_CENTRE)}",
             _follows(found, TEXT),
             _why_not(found),
         ),

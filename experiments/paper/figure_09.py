@@ -30,13 +30,13 @@ area under the ROC curve and the log-loss on 4,000 further samples, for the seed
 pure nodes here, as in the authors' script for this figure. The table has the means over all seeds,
 also of AMF that does not split pure nodes (the default), of Algorithms 5–6, and of AMF with a
 Dirichlet prior of 0.01 instead of 1/2. *Jumps* is the sum of the squared steps, and *ups and downs*
-the total variation, of the forecasts along a horizontal or vertical line of {SIDE} places. *Factor*
-is the number by which the forecast log-odds should be multiplied: more than 1 means that a forest
-is too cautious. Forecasts are kept within 0.001 and 0.999 for the log-loss, because RF and ET
-forecast 0 and 1."""
+the total variation, of the predictions along a horizontal or vertical line of {SIDE} places.
+*Factor* is the number by which the predicted log-odds should be multiplied: more than 1 means that
+a forest is too cautious. Predictions are kept within 0.001 and 0.999 for the log-loss, because RF
+and ET predict 0 and 1."""
 
 KEPT, SHARP = "AMF, pure nodes kept", "AMF, prior 0.01"
-# What is asked of each forest beyond the settings of its method.
+# The parameters of each forest beyond the settings of its method.
 FORESTS: dict[str, tuple[str, dict[str, Any]]] = {
     AMF: (AMF, {"split_pure": True}),
     KEPT: (AMF, {}),
@@ -84,21 +84,21 @@ def forest_on_toy(toy: str, forest: str, seed: int, n_train: int, n_trees: int) 
     model = new(method, n_classes=2, seed=seed, n_trees=n_trees).set_params(**options)
     model.fit(*make_toy(toy, n_train, random_state=seed))
     X, y = make_toy(toy, 4_000, random_state=10_000 + seed)
-    field, forecasts = field_of(model, toy), model.predict_proba(X)[:, 1]
+    field, predictions = field_of(model, toy), model.predict_proba(X)[:, 1]
     numbers = {
-        "auc": roc_auc_score(y, forecasts),
-        "log_loss": log_loss(y, forecasts.clip(0.001, 0.999)),
+        "auc": roc_auc_score(y, predictions),
+        "log_loss": log_loss(y, predictions.clip(0.001, 0.999)),
         "jumps": jumps(field),
         "variation": variation(field),
-        **_rescaled(forecasts.clip(0.001, 0.999), y),
+        **_rescaled(predictions.clip(0.001, 0.999), y),
     }
     picture = {"field": field.astype(np.float32)} if seed == 0 and forest in SHOWN else {}
     return {name: np.array(number) for name, number in numbers.items()} | picture
 
 
-def _rescaled(forecasts: Any, y: Any) -> dict[str, float]:
+def _rescaled(predictions: Any, y: Any) -> dict[str, float]:
     """Find the best factor of the log-odds, and the log-loss that it would give."""
-    towards = (2 * y - 1) * np.log(forecasts / (1 - forecasts))
+    towards = (2 * y - 1) * np.log(predictions / (1 - predictions))
     best = minimize_scalar(
         lambda log_factor: np.logaddexp(0, -np.exp(log_factor) * towards).mean(),
         bounds=(-3, 3),
@@ -182,7 +182,7 @@ def _why_cautious(found: Compared) -> str:
     return (
         "AMF is too cautious on classes that hardly overlap: its log-odds should be multiplied by "
         f"{factors}. The Dirichlet prior of 1/2 is the cause: by it, a leaf with a single sample "
-        "forecasts 3/4. With a prior of 0.01 and nothing else changed the log-loss is "
+        "predicts 3/4. With a prior of 0.01 and nothing else changed the log-loss is "
         f"{_texts(found, 'log_loss', forest=SHARP)}: the smallest on {n_sharp} of {len(TOYS)} "
         "toys. And if each forest's log-odds are multiplied by the best factor, AMF as it is has "
         f"the smallest log-loss on {n_rescaled} of {len(TOYS)}: {_texts(found, 'rescaled')}."

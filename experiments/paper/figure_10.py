@@ -19,11 +19,11 @@ from experiments.paper._streams import must_stand_in
 
 TITLE = "Average losses of the online methods"
 ABOUT = """
-Log-loss, averaged over the rows so far: each row is forecast, then learnt. 10 trees, η = 1; SGD is
-a logistic regression with the constant rate 0.1 and scikit-learn's ridge penalty 1e-4; Dummy is the
-Krichevsky–Trofimov forecaster. Means over 5 orders of the rows, bands of ± one standard deviation;
-onelearn, which is slow, has one order. As in the authors' experiments a forecast counts as 1e-15 at
-least, which MF needs a few times: the last column leaves these rows out. MF is the original forest
+Log-loss, averaged over the rows so far: each row is predicted, then learned. 10 trees, η = 1; SGD
+is a logistic regression with the constant rate 0.1 and scikit-learn's ridge penalty 1e-4; Dummy is
+the Krichevsky–Trofimov rule. Means over 5 orders of the rows, bands of ± one standard deviation;
+onelearn, which is slow, has one order. As in the authors' experiments a prediction counts as 1e-15
+at least, which MF needs a few times: the last column omits these rows. MF is the original forest
 with its smoothing; the paper ran scikit-garden's, which has none.
 """
 METHODS = (AMF, ALGORITHMS, MF, SGD, DUMMY)
@@ -40,7 +40,7 @@ EARLY = (
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The curves by data set and method, and how many forecasts of MF were below 1e-15."""
+    """The curves by data set and method, and how many predictions of MF were below 1e-15."""
 
     curves: dict[str, dict[str, Curves]]
     n_clipped: dict[str, int]  # in all orders together
@@ -56,7 +56,7 @@ class Found:
         return curves[method].last / curves[self.best(name)].last - 1
 
     def without_clipped(self, name: str) -> float:
-        """Return MF's last loss without its forecasts below 1e-15."""
+        """Return MF's last loss without its predictions below 1e-15."""
         curves = self.curves[name][MF]
         n, clipped = curves.x[-1] * len(curves.values), self.n_clipped[name]
         return float((n * curves.last + clipped * np.log(SMALLEST)) / (n - clipped))
@@ -114,7 +114,7 @@ def tables(found: Found) -> list[Table]:
         ]
         for name, curves in found.curves.items()
     ]
-    all_orders = Table(["average loss", *methods, "MF without forecasts < 1e-15"], rows)
+    all_orders = Table(["average loss", *methods, "MF without predictions < 1e-15"], rows)
     if ONELEARN not in methods:
         return [all_orders]
     last = {
@@ -142,7 +142,7 @@ def claims(found: Found) -> list[Claim]:
 def _smallest(found: Found) -> Claim:
     best = {name: found.best(name) for name in found.curves}
     turned = [
-        f"MF on {name} without its forecasts below 1e-15"
+        f"MF on {name} without its predictions below 1e-15"
         for name, curves in found.curves.items()
         if best[name] == AMF and found.without_clipped(name) < curves[AMF].last
     ]
@@ -162,7 +162,7 @@ def _better_than_mf(found: Found) -> Claim:
         "; ".join([f"{len(losses) - len(worse)} of {len(losses)}", *texts]),
         not worse,
         "It is not known why. The paper ran scikit-garden's MF, which does not smooth along the"
-        " path. Such forecasts from our trees, tried once, in one order and in blocks of rows, are"
+        " path. Such predictions of our trees, tried once, in one order and in blocks of rows, are"
         " about level with AMF on letter (0.73 each), but better than AMF on spambase and satimage:"
         " so this does not explain it.",
     )

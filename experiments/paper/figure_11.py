@@ -76,7 +76,7 @@ def draw(found: Found) -> Figure:
         for method in reversed(ONLINE):
             draw_curves(axes, method, curves[method], markevery=0.15)
         axes.set(xscale="log")
-    figure.supxlabel("rows learnt", fontsize=9)
+    figure.supxlabel("rows learned", fontsize=9)
     figure.supylabel("AUC on the held-out rows", fontsize=9)
     legend(figure, METHODS)
     return figure

@@ -17,7 +17,7 @@ from experiments.paper._streams import must_stand_in
 
 TITLE = "Sensitivity to the number of trees"
 ABOUT = """
-AUC on the 30 % of the rows that are held out, of forests of 1 to 50 trees that have learnt the
+AUC on the 30 % of the rows that are held out, of forests of 1 to 50 trees that have learned the
 others: AMF and MF in one pass, RF and ET at once. Means over 5 splits of the rows, bands of ± one
 standard deviation.
 """

@@ -1,4 +1,4 @@
-"""Table 2: how many nodes an update and a forecast visit."""
+"""Table 2: how many nodes an update and a prediction visit."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from experiments.paper import _run
 from experiments.paper._findings import Claim, Table
 from experiments.paper._methods import AMF, MF, STYLES
 
-TITLE = "Nodes visited by an update and by a forecast"
+TITLE = "Nodes visited by an update and by a prediction"
 ABOUT = """
 Counted in trees that learn uniform points of the unit square one by one, their labels fair coins,
 all leaves split: means over the last rows up to n (a tenth, at most 500) and over 20 trees. AMF
-goes down a path and up again, so each of its nodes counts twice, for a forecast as for an update.
+goes down a path and up again, so each of its nodes counts twice, for a prediction as for an update.
 MF has the same trees and paths; the paper has its update recompute the posterior of the whole tree,
 so all nodes count, once. (That is not needed: `MondrianForestClassifier` counts labels on the path
-when it learns, and smooths along the path when it forecasts.)
+when it learns, and smooths along the path when it predicts.)
 """
-KINDS = ("update of AMF", "forecast of AMF", "update of MF, whole tree", "forecast of MF")
+KINDS = ("update of AMF", "prediction of AMF", "update of MF, whole tree", "prediction of MF")
 DEEPER = 4 * np.log(10)  # uniform samples lie 2 log n deep: visits added by a decade, down and up
 MOST_COUNTED = 500
 
@@ -40,7 +40,7 @@ class Found:
 
 
 def visits(seed: int, sizes: list[int]) -> _run.Found:
-    """Return the mean visits of updates and forecasts by a path, and the nodes of the tree.
+    """Return the mean visits of updates and predictions by a path, and the nodes of the tree.
 
     Without aggregation the weighted depth is the depth of the leaf.
     """
@@ -48,19 +48,19 @@ def visits(seed: int, sizes: list[int]) -> _run.Found:
     X = rng.uniform(size=(sizes[-1], 2)).astype(np.float32)
     y = rng.integers(2, size=sizes[-1])
     tree = AMFClassifier(1, use_aggregation=False, split_pure=True, random_state=seed)
-    found, learnt = [], 0
+    found, learned = [], 0
     for n in sizes:
         start = n - min(n // 10, MOST_COUNTED)
-        tree.partial_fit(X[learnt:start], y[learnt:start])
+        tree.partial_fit(X[learned:start], y[learned:start])
         paths = [_paths(tree, X[i : i + 1], y[i : i + 1]) for i in range(start, n)]
         found.append([*np.mean(paths, axis=0), tree.stats()["nodes"]])
-        learnt = n
-    forecast, update, nodes = np.transpose(found)
-    return {"forecast": forecast, "update": update, "nodes": nodes}
+        learned = n
+    prediction, update, nodes = np.transpose(found)
+    return {"prediction": prediction, "update": update, "nodes": nodes}
 
 
 def _paths(tree: AMFClassifier, x: NDArray[np.float32], y: NDArray[np.int64]) -> list[float]:
-    """Return the nodes visited by the forecast of a row, and by learning it: down, and up."""
+    """Return the nodes visited by the prediction of a row, and by learning it: down, and up."""
     before = tree.weighted_depth(x)
     after = tree.partial_fit(x, y).weighted_depth(x)
     return [2 * (float(depth[0, 0]) + 1) for depth in (before, after)]
@@ -74,7 +74,7 @@ def compute(run: _run.Run) -> Found:
     cells = [(seed, sizes) for seed in range(n_seeds)]
     results = run.cells(visits, cells, "Table 2: visits")
     found = {name: np.stack([result[name] for result in results]) for name in results[0]}
-    paths = (found["update"], found["forecast"], found["nodes"], found["forecast"])
+    paths = (found["update"], found["prediction"], found["nodes"], found["prediction"])
     return Found(np.array(sizes), dict(zip(KINDS, paths, strict=True)))
 
 
@@ -83,12 +83,12 @@ def draw(found: Found) -> Figure:
     figure = Figure(figsize=(6.5, 4), layout="constrained")
     axes = figure.subplots()
     for kind, method in zip(KINDS[:3], (AMF, AMF, MF), strict=True):
-        style, hollow = STYLES[method], kind.startswith("forecast")
+        style, hollow = STYLES[method], kind.startswith("prediction")
         look = {"markerfacecolor": "white", "linestyle": "--"} if hollow else {"markersize": 8}
         how = {"color": style.color, "marker": style.marker, **look}
-        label = "forecast of AMF and of MF" if hollow else kind
+        label = "prediction of AMF and of MF" if hollow else kind
         axes.loglog(found.n, found.mean(kind), **how, label=label)
-    axes.set_xlabel("rows learnt, n")
+    axes.set_xlabel("rows learned, n")
     axes.set_ylabel("nodes visited")
     axes.grid(color="0.9")
     axes.spines[["top", "right"]].set_visible(False)
@@ -113,7 +113,7 @@ def claims(found: Found) -> list[Claim]:
     """Check how the visits grow."""
     return [
         _logarithmic(found, KINDS[0], "An update of AMF visits Θ(log n) nodes"),
-        _logarithmic(found, KINDS[1], "A forecast of AMF, or of MF, visits Θ(log n) nodes"),
+        _logarithmic(found, KINDS[1], "A prediction of AMF, or of MF, visits Θ(log n) nodes"),
         _linear(found),
     ]
 

@@ -64,7 +64,7 @@ def test_the_core_converts_nothing_and_refuses_what_it_cannot_learn(classifier, 
     assert classifier.n_samples_seen_ == 50
 
 
-def test_a_row_has_no_more_forecasts_than_there_are_classes(classifier):
+def test_a_row_has_no_more_probabilities_than_there_are_classes(classifier):
     with pytest.raises(ValueError, match="longer than a forecast"):
         classifier._core.predict_row(np.zeros(3), 4)
 
@@ -87,7 +87,7 @@ def test_a_forest_learns_as_many_rows_as_it_can_number(classifier):
 
 
 def restored(model, **changes):
-    """A core made from the arrays of a model's, some of which are changed."""
+    """A core built from the arrays of another, some of which are changed."""
     state = model._core.state()
     for name, change in changes.items():
         state["trees"][name] = change(state["trees"][name].copy())

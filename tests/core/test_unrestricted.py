@@ -12,7 +12,15 @@ from scipy import stats
 
 from amforest import AMFClassifier, AMFRegressor, reference
 from amforest.river import AMFClassifier as RiverClassifier
-from helpers import SWITCHES, assert_equal_tables, reference_table, reference_trees, tables
+from helpers import (
+    SWITCHES,
+    assert_equal_predictions,
+    assert_equal_tables,
+    learn_all,
+    reference_table,
+    reference_trees,
+    tables,
+)
 
 
 @st.composite
@@ -34,22 +42,19 @@ def streams(draw):
     return X, rng.normal(size=n_rows), AMFRegressor(**params)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(streams())
-def test_trees_and_forecasts_equal_the_reference(stream):
+def test_trees_and_predictions_equal_the_reference(stream):
     X, y, model = stream
     X = X.astype(np.float32)
     model.partial_fit(X[:1], y[:1])
-    trees = reference_trees(model, reference.UnrestrictedTree)
+    trees = learn_all(reference_trees(model, reference.UnrestrictedTree), X, y)
     for x, label in zip(X[1:], y[1:], strict=True):
         model.learn_one(x, label)
-    for tree in trees:
-        for x, label in zip(X, y, strict=True):
-            tree.learn(x, label)
     queries = np.concatenate([X, np.clip(X + 0.1, -1, 3)])
     classifies = isinstance(model, AMFClassifier)
     by_tree = model.predict_proba_by_tree if classifies else model.predict_by_tree
-    forecasts = by_tree(queries).reshape(len(queries), 2, -1)
+    predictions = by_tree(queries).reshape(len(queries), 2, -1)
     for i, tree in enumerate(trees):
         table = model.tree_table(i)
         others = [name for name in table.dtype.names if name not in ("lower", "upper")]
@@ -58,7 +63,7 @@ def test_trees_and_forecasts_equal_the_reference(stream):
         points = model._core.tree_table(i)
         np.testing.assert_array_equal(points["lower"], expected["lower"])
         np.testing.assert_array_equal(points["upper"], expected["upper"])
-        np.testing.assert_array_equal(forecasts[:, i], [tree.predict(x) for x in queries])
+        assert_equal_predictions(predictions[:, i], [tree.predict(x) for x in queries])
 
 
 def new(cls=AMFClassifier, **params):
@@ -94,8 +99,8 @@ def test_a_point_that_comes_again_splits_nothing():
 
 
 def test_two_points_are_separated_as_the_mondrian_process_would():
-    """In 20,000 trees: the first split is uniform in place and exponential in time."""
-    n_trees, points = 20_000, np.array([[0.2, 0.5], [0.6, 0.7]])
+    """In 6,000 trees: the first split is uniform in place and exponential in time."""
+    n_trees, points = 6_000, np.array([[0.2, 0.5], [0.6, 0.7]])
     model = AMFRegressor(n_trees, partition="unrestricted", random_state=1).fit(points, [0.0, 1.0])
     tables_ = [model._core.tree_table(i) for i in range(n_trees)]
     times = np.array([table["birth_time"][1] for table in tables_])
@@ -109,10 +114,9 @@ def test_two_points_are_separated_as_the_mondrian_process_would():
     assert stats.binomtest(int(at_once.sum()), n_trees, 0.3).pvalue > 1e-6
 
 
-@pytest.mark.parametrize("alpha", [0.5, 0.2, 0.9])
-@pytest.mark.parametrize("n_features", [1, 3])
-def test_forecasts_that_extend_the_partition_are_means_over_the_new_splits(n_features, alpha):
-    """Against the reference, and there against 1,000 extensions that were really drawn."""
+@pytest.mark.parametrize(("n_features", "alpha"), [(1, 0.5), (3, 0.2), (3, 0.9)])
+def test_predictions_that_extend_the_partition_are_means_over_the_new_splits(n_features, alpha):
+    """Against the reference, and there against 300 extensions that are drawn."""
     rng = np.random.default_rng(n_features)
     X = rng.uniform(size=(6, n_features)).astype(np.float32)
     params = {"split_prior": (alpha, 0.0), "predict_extends": True, "charge_first": True}
@@ -120,20 +124,18 @@ def test_forecasts_that_extend_the_partition_are_means_over_the_new_splits(n_fea
     trees = reference_trees(model, reference.UnrestrictedTree)
     queries = [*rng.uniform(size=(4, n_features)).astype(np.float32), X[0], X[1] + np.float32(1e-4)]
     queries = np.clip(queries, 0, 1)
-    for i, tree in enumerate(trees):
-        for x, y in zip(X, X[:, 0].tolist(), strict=True):
-            tree.learn(x, y)
+    for i, tree in enumerate(learn_all(trees, X, X[:, 0].tolist())):
         expected = [tree.predict(x)[0] for x in queries]
         np.testing.assert_allclose(model.predict_by_tree(queries)[:, i], expected, atol=1e-12)
     tree.predict_extends = False
     for x, mean in zip(queries[:2], expected[:2], strict=True):
         drawn = []
-        for _ in range(1_000):
+        for _ in range(300):
             extended = copy.copy(tree)
             extended.root = copy.deepcopy(tree.root)
             extended.extend(x, 0.0)
             drawn.append(extended.predict(x)[0])
-        assert abs(np.mean(drawn) - mean) <= 5 * np.std(drawn) / np.sqrt(1_000) + 1e-12
+        assert abs(np.mean(drawn) - mean) <= 5 * np.std(drawn) / np.sqrt(300) + 1e-12
 
 
 @pytest.mark.parametrize("cuts", [[1, 2, 100], range(1, 300, 17)])

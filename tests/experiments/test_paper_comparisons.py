@@ -5,7 +5,7 @@ import pytest
 from experiments.paper import figure_10, figure_11, figure_12, table_2, table_3
 from experiments.paper._aucs import auc_after_all, auc_along, checkpoints
 from experiments.paper._curves import Curves, mean_text
-from experiments.paper._losses import SMALLEST, average_loss, sgd_forecasts
+from experiments.paper._losses import SMALLEST, average_loss, sgd_predictions
 from experiments.paper._methods import AMF, DUMMY, MF, RF, SGD, new
 from experiments.paper._run import Run
 from experiments.paper._streams import _loaded, must_stand_in, split, stream
@@ -57,7 +57,7 @@ def test_table_3_has_every_data_set():
 @pytest.mark.parametrize("name", ["spambase", "satimage"])
 def test_sgd_does_what_scikit_learn_does_row_by_row(name):
     data = stream(name, 0, 60, stands_in=True)
-    ours = sgd_forecasts(new(SGD, n_classes=data.n_classes, seed=0), data)
+    ours = sgd_predictions(new(SGD, n_classes=data.n_classes, seed=0), data)
     theirs = SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.1)
     for i, x in enumerate(data.X.astype(float)):
         if i > 0:
@@ -78,7 +78,7 @@ def test_losses_are_averaged_from_the_second_row_on():
         assert_allclose(loss, np.mean(losses[:t]))
 
 
-def test_forecasts_below_the_smallest_are_left_out():
+def test_predictions_below_the_smallest_are_left_out():
     averages = np.array([[1.0], [(9 - np.log(SMALLEST)) / 10]])  # one is clipped, the others are 1
     curves = {MF: Curves(np.array([10]), averages)}
     assert_allclose(figure_10.Found({"car": curves}, {"car": 1}).without_clipped("car"), 1)

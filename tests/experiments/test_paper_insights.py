@@ -32,7 +32,7 @@ def test_each_figure_is_drawn_with_claims_and_a_table(figure, found):
 
 
 class Wave:
-    """A model whose forecasts follow a function of the first feature."""
+    """A model whose predictions follow a function of the first feature."""
 
     def __init__(self, function):
         self.function = function
@@ -42,7 +42,7 @@ class Wave:
         return np.stack([1 - p, p], axis=1)
 
 
-def test_fields_are_forecasts_with_the_first_feature_across():
+def test_fields_are_predictions_with_the_first_feature_across():
     field = _fields.field_of(Wave(lambda x: x / 10), "linear")
     assert field.shape == (_fields.SIDE, _fields.SIDE)
     assert (field[0] == field[-1]).all()

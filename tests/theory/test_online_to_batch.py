@@ -18,11 +18,11 @@ from amforest import AMFClassifier, AMFRegressor
 from amforest.theory import OnlineToBatch
 
 LEVEL = 1e-6
-N = 20_000
+N = 5_000
 
 
 class Counting(RegressorMixin, BaseEstimator):
-    """Forecasts how many rows it has learnt; counts how often it is copied."""
+    """Predicts how many rows it has learned; counts how often it is copied."""
 
     copies = 0
 
@@ -63,11 +63,11 @@ def test_with_weights_a_sample_is_drawn_in_proportion_to_its_weight():
     X, y, counts = np.zeros((5, 1)), np.zeros(5), np.zeros(4)
     weights = np.array([2.0, 1.0, 0.0, 0.5, 3.0])
     model = OnlineToBatch(AMFRegressor(1, random_state=0))
-    for seed in range(1000):
+    for seed in range(400):
         model.set_params(random_state=seed).fit(X, y, weights)
         counts[model.retained_at_] += 1
     assert model.n_samples_seen_ == 4
-    expected = 1000 * weights[weights > 0] / weights.sum()
+    expected = 400 * weights[weights > 0] / weights.sum()
     assert stats.chisquare(counts, expected).pvalue > LEVEL
 
 
@@ -99,7 +99,7 @@ def test_copies_are_rare():
 @pytest.mark.parametrize(
     "forest", [AMFClassifier(3, random_state=0), AMFRegressor(3, random_state=0)]
 )
-def test_it_forecasts_as_the_forest_did_after_that_many_samples(forest):
+def test_it_predicts_as_the_forest_did_after_that_many_samples(forest):
     X, y = stream(200, 0, n_classes=2)
     for seed in range(5):
         model = OnlineToBatch(forest, random_state=seed).fit(X, y)
@@ -128,9 +128,9 @@ def test_classes_that_came_later_have_probability_0():
     model = OnlineToBatch(AMFClassifier(random_state=0), random_state=3)
     model.partial_fit(X, y + 1).partial_fit([[0.5, 0.5]], [0])
     assert model.classes_.tolist() == [0, 1, 2]
-    forecast = model.predict_proba(X)
-    assert np.all(forecast[:, 0] == 0)
-    np.testing.assert_allclose(forecast.sum(axis=1), 1.0)
+    prediction = model.predict_proba(X)
+    assert np.all(prediction[:, 0] == 0)
+    np.testing.assert_allclose(prediction.sum(axis=1), 1.0)
 
 
 def test_a_failed_call_leaves_the_model_as_it_was():

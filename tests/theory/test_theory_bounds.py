@@ -36,14 +36,14 @@ def aggregate(table, X, label_of, n_classes, *, step, use_aggregation=True):
     labels, total = [], 0.0
     for t, x in enumerate(X):
         on_path = path(table, x)
-        mixture = nodes[on_path[-1]].forecast()
+        mixture = nodes[on_path[-1]].prediction()
         for v in reversed(on_path[:-1] if use_aggregation else []):
             share = math.exp(log_w[v] - log_w_bar[v]) / 2
-            mixture = share * nodes[v].forecast() + (1 - share) * mixture
+            mixture = share * nodes[v].prediction() + (1 - share) * mixture
         y = label_of(t, x, mixture)
         total += loss(mixture, y)
         for v in reversed(on_path):
-            log_w[v] -= step * loss(nodes[v].forecast(), y)
+            log_w[v] -= step * loss(nodes[v].prediction(), y)
             below = sum(log_w_bar[table[side][v]] for side in ("left", "right"))
             is_leaf = table["left"][v] < 0
             log_w_bar[v] = log_w[v] if is_leaf else np.logaddexp(log_w[v], below) - math.log(2)

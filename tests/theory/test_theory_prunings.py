@@ -1,4 +1,4 @@
-"""Prunings are those of brute force; nodes lose and forecast as if they learnt label by label."""
+"""Prunings are those of brute force; losses are those of nodes that learn label by label."""
 
 import math
 from itertools import product
@@ -13,7 +13,7 @@ from amforest.theory import (
     best_pruning,
     constants_losses,
     leaves_of,
-    node_forecasts,
+    node_predictions,
     online_losses,
     sample_mondrian,
     time_pruning,
@@ -44,7 +44,7 @@ def test_online_losses_are_those_of_nodes_that_learn_one_label_at_a_time():
         nodes, expected = [Node(n_classes) for _ in table], np.zeros(len(table))
         for x, label in zip(X, y, strict=True):
             for v in path(table, x):
-                expected[v] += loss(nodes[v].forecast(), label)
+                expected[v] += loss(nodes[v].prediction(), label)
                 nodes[v].labels.append(label)
         losses = online_losses(table, X, y, n_classes=n_classes)
         np.testing.assert_allclose(losses, expected, rtol=1e-12, atol=1e-12)
@@ -109,15 +109,15 @@ def test_leaves_are_found_as_the_forest_finds_them_also_with_missing_values():
     table = forest.tree_table(0)
     leaves = leaves_of(table, X)
     np.testing.assert_array_equal(leaves, forest.apply(X)[:, 0])
-    np.testing.assert_array_equal(node_forecasts(table)[leaves], forest.predict(X))
+    np.testing.assert_array_equal(node_predictions(table)[leaves], forest.predict(X))
 
 
-def test_the_leaves_of_a_classifier_forecast_as_the_forest_does():
+def test_the_leaves_of_a_classifier_predict_as_the_forest_does():
     X, y = stream(300, 0, n_classes=3)
     forest = AMFClassifier(1, use_aggregation=False, dirichlet=0.1, random_state=0).fit(X, y)
     table = forest.tree_table(0)
-    forecast = node_forecasts(table, dirichlet=0.1)[leaves_of(table, X)]
-    np.testing.assert_allclose(forecast, forest.predict_proba(X), rtol=1e-12)
+    prediction = node_predictions(table, dirichlet=0.1)[leaves_of(table, X)]
+    np.testing.assert_allclose(prediction, forest.predict_proba(X), rtol=1e-12)
 
 
 def test_a_time_pruning_of_a_tree_keeps_what_was_born_until_then():
@@ -144,7 +144,7 @@ def test_the_loss_of_a_pruning_is_the_sum_over_its_leaves():
 
 def test_what_cannot_be_compared_is_refused():
     table, X, y, _ = next(trees())
-    with pytest.raises(ValueError, match="leaves are those of no pruning"):
+    with pytest.raises(ValueError, match="leaves are not those of a pruning"):
         leaves_of(table, X, leaves=[1])
     with pytest.raises(ValueError, match="lifetime is -1"):
         time_pruning(table, -1.0)

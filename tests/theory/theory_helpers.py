@@ -28,7 +28,7 @@ class Node:
     def __init__(self, n_classes):
         self.labels, self.n_classes = [], n_classes
 
-    def forecast(self):
+    def prediction(self):
         n = len(self.labels)
         if self.n_classes is None:
             return sum(self.labels) / n if n else 0.0
@@ -37,5 +37,5 @@ class Node:
                          for k in range(self.n_classes)])  # fmt: skip
 
 
-def loss(forecast, y):
-    return -math.log(forecast[y]) if np.ndim(forecast) else (forecast - y) ** 2
+def loss(prediction, y):
+    return -math.log(prediction[y]) if np.ndim(prediction) else (prediction - y) ** 2

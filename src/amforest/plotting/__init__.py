@@ -1,8 +1,9 @@
-"""Pictures of forests and of how well they do: each function returns matplotlib's axes.
+"""Plots of forests and of their performance: each function returns matplotlib's axes.
 
-All take `ax`, the axes to draw into; without it they make a figure by pyplot, which its owner shows
-and closes. Colours are those of Okabe and Ito, fields have maps of even and growing lightness, and
-lines and classes differ in style or marker too: for all eyes, and for print in grey.
+All take `ax`, the axes to draw into. Without it they create a figure with pyplot, which the caller
+shows and closes. Colours are those of Okabe and Ito, fields have maps of even and growing
+lightness, and lines and classes also differ in style or marker: for colour-blind readers, and for
+print in grey.
 """
 
 try:
@@ -10,12 +11,9 @@ try:
 except ImportError as error:
     raise ImportError("amforest.plotting needs matplotlib: pip install amforest[plot]") from error
 
-from amforest.plotting.decision import plot_decision
-from amforest.plotting.depth import plot_weighted_depth
-from amforest.plotting.interval import plot_interval
+from amforest.plotting.curves import plot_progress, plot_reliability
 from amforest.plotting.partition import plot_partition
-from amforest.plotting.progress import plot_progress
-from amforest.plotting.reliability import plot_reliability
+from amforest.plotting.surfaces import plot_decision, plot_interval, plot_weighted_depth
 from amforest.plotting.tree import plot_tree
 
 __all__ = [

@@ -9,22 +9,25 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from numpy.typing import ArrayLike
 
-from amforest._forest.base import Forest
-from amforest._forest.features import _cells
-from amforest.plotting._common import (
-    DARK,
+from amforest._forest.features import _cells as cells_of
+from amforest.plotting._model_data import (
+    Estimator,
+    Shades,
     Table,
-    axes_for,
-    box_of,
+    add_legend,
+    check_forest,
+    check_labelled,
     check_numeric,
     check_tree,
-    colour,
-    feature_names,
-    grown_forest,
+    draw_points,
+    get_axes,
+    get_feature_names,
+    get_range,
+    predict_shades,
 )
-from amforest.plotting._forecasts import Shades, draw_points, explain, points_of, shades_of
+from amforest.plotting.colours import DARK, get_colour
 from amforest.theory import MondrianPartition
-from amforest.theory._common import check_points
+from amforest.theory.prunings import check_points
 
 
 def plot_partition(
@@ -33,13 +36,13 @@ def plot_partition(
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     *,
-    forecasts: bool = True,
+    predictions: bool = True,
     ranges: bool = True,
     positive: Any = None,
     legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the cells of a tree, coloured by what the tree forecasts there.
+    """Draw the cells of a tree, coloured by what the tree predicts there.
 
     Parameters
     ----------
@@ -48,10 +51,10 @@ def plot_partition(
     tree : int, default=0
         Which tree of the forest.
     X : array-like of shape (n_samples, 2), default=None
-        Points to be drawn.
+        Points to draw.
     y : array-like of shape (n_samples,), default=None
         Their labels.
-    forecasts : bool, default=True
+    predictions : bool, default=True
         Whether cells are coloured: by the probability of the second of two classes, by the most
         probable of more, or by the mean.
     ranges : bool, default=True
@@ -60,9 +63,9 @@ def plot_partition(
     positive : class, default=None
         The class whose probability is shown instead.
     legend : bool, default=True
-        Whether scale and classes are explained beside the axes.
+        Whether a scale and a legend of classes are drawn beside the axes.
     ax : matplotlib Axes, default=None
-        Where to draw. None makes a figure.
+        Axes to draw into. None means a new figure.
 
     Returns
     -------
@@ -71,8 +74,8 @@ def plot_partition(
     Notes
     -----
     The cells of an unrestricted partition fill its box, those of a restricted one the range of the
-    data: they are where the thresholds lead, and a point outside of all ranges goes there as well.
-    A cell's colour is the forecast within the leaf's range. Of models whose forecasts change
+    data: they are bounded by thresholds, and also contain points outside of all ranges.
+    A cell's colour is the prediction within the leaf's range. Of models whose predictions change
     outside of it (`predict_extends`, `MondrianForestClassifier`), `plot_decision` draws all.
 
     Examples
@@ -87,24 +90,24 @@ def plot_partition(
     """
     if isinstance(model, MondrianPartition):
         return _plot_mondrian(model, X, y, ax)
-    forest = grown_forest(model)
+    forest = check_forest(model)
     check_numeric(forest, 2)
     tree = check_tree(forest, tree)
-    points = points_of(forest, X, y)
+    points = check_labelled(forest, X, y)
     table = forest.tree_table(tree)
-    cells, leaves = _cells_of(forest, table), table["left"] < 0
+    cells, leaves = _replace_ranges(forest, table), table["left"] < 0
     # The upper corner belongs to the cell, and where there is one to the range.
     inside = np.where(np.isnan(table["upper"]), cells["upper"], table["upper"])[leaves]
-    shades = shades_of(forest, inside.astype(np.float64), tree, positive)
-    ax = axes_for(ax, (6.4, 4.6))
-    _draw_cells(ax, cells, shades if forecasts else None)
-    if ranges and forest._grown().bounds is None:
+    shades = predict_shades(forest, inside.astype(np.float64), tree, positive)
+    ax = get_axes(ax, (6.4, 4.6))
+    _draw_cells(ax, cells, shades if predictions else None)
+    if ranges and not _is_unrestricted(forest):
         _draw_ranges(ax, table)
     if points is not None:
         draw_points(ax, points, forest, shades)
     if legend:
-        explain(ax, shades if forecasts else None, forest, points)
-    names = feature_names(forest)
+        add_legend(ax, shades if predictions else None, forest, points)
+    names = get_feature_names(forest)
     ax.set(xlabel=names[0], ylabel=names[1])
     return ax
 
@@ -116,23 +119,29 @@ def _plot_mondrian(
     if width != 2:
         raise ValueError(f"model has {width} features; a partition with 2 can be drawn")
     if y is not None:
-        raise ValueError("y must be None: a MondrianPartition has no forecasts to compare it with")
+        raise ValueError(
+            "y must be None: a MondrianPartition has no predictions to compare it with"
+        )
     points = None if X is None else check_points(partition.table, X)
-    ax = axes_for(ax, (4.8, 4.6))
+    ax = get_axes(ax, (4.8, 4.6))
     _draw_cells(ax, partition.table, None)
     if points is not None:
-        ax.scatter(points[:, 0], points[:, 1], s=12, color=colour(0), zorder=3)
+        ax.scatter(points[:, 0], points[:, 1], s=12, color=get_colour(0), zorder=3)
     return ax
 
 
-def _cells_of(forest: Forest, table: Table) -> Table:
+def _replace_ranges(forest: Estimator, table: Table) -> Table:
     """Return the table with cells in the place of ranges, within the range of the data."""
     cells = table.copy()
-    if forest._grown().bounds is None:
+    if not _is_unrestricted(forest):
         columns = {name: table[name] for name in table.dtype.names or ()}
-        for side, corners in _cells(columns, np.stack(box_of(forest, None))).items():
+        for side, corners in cells_of(columns, np.stack(get_range(forest, None))).items():
             cells[side] = corners
     return cells
+
+
+def _is_unrestricted(forest: Estimator) -> bool:
+    return bool(getattr(forest, "partition", "restricted") == "unrestricted")
 
 
 def _draw_cells(ax: Axes, cells: Table, shades: Shades | None) -> None:

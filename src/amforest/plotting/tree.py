@@ -14,21 +14,26 @@ from matplotlib.colors import ListedColormap, Normalize
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from amforest._forest.base import Forest
-from amforest.plotting._common import (
-    DARK,
+from amforest.plotting._model_data import (
+    Estimator,
     Floats,
-    axes_for,
+    add_class_legend,
     check_count,
+    check_forest,
     check_tree,
-    colour,
-    feature_names,
-    grown_forest,
-    marker,
+    get_axes,
+    get_feature_names,
 )
-from amforest.plotting._forecasts import class_legend
-from amforest.plotting._labels import FONT_SIZE, Place, place_labels
-from amforest.plotting._layout import Layout, Scale, lay_out, reach
+from amforest.plotting._tree_layout import (
+    FONT_SIZE,
+    Layout,
+    Place,
+    Scale,
+    compute_reach,
+    lay_out,
+    place_labels,
+)
+from amforest.plotting.colours import DARK, get_colour, get_marker
 from amforest.theory import MondrianPartition
 
 INK = ListedColormap(mpl.colormaps["Greys"](np.linspace(0.4, 1, 256)))  # nothing vanishes
@@ -57,9 +62,9 @@ def plot_tree(
         The scale of time. "log" is linear from 0 to the first split, and logarithmic from there;
         "auto" is "log" if the last split drawn is more than 20 times as late as the first.
     legend : bool, default=True
-        Whether classes and lines are explained beside the axes.
+        Whether there is a legend of classes and lines beside the axes.
     ax : matplotlib Axes, default=None
-        Where to draw. None makes a figure.
+        Axes to draw into. None means a new figure.
 
     Returns
     -------
@@ -67,7 +72,7 @@ def plot_tree(
         A split is labelled, where there is room, with what is true on its left. Below a leaf, or
         what is cut off, is the number of its samples, and in regression their mean. The darker and
         broader a line, the larger the weight of the prunings that reach the node: those that end
-        above it forecast without it.
+        above it predict without it.
 
     Examples
     --------
@@ -83,13 +88,13 @@ def plot_tree(
         raise ValueError(f"scale is {scale!r}; it must be one of {get_args(Scale)}")
     if max_depth is not None:
         check_count(max_depth, "max_depth", 0)
-    forest = None if isinstance(model, MondrianPartition) else grown_forest(model)
+    forest = None if isinstance(model, MondrianPartition) else check_forest(model)
     if forest is None:
         layout = lay_out(model.table, max_depth, scale, model.lifetime)
     else:
         table = forest.tree_table(check_tree(forest, tree))
         layout = lay_out(table, max_depth, scale)
-    ax = axes_for(ax, (float(np.clip(2.5 + 0.3 * len(layout.ends), 6, 8)), 4.8))
+    ax = get_axes(ax, (float(np.clip(2.5 + 0.3 * len(layout.ends), 6, 8)), 4.8))
     _set_axes(ax, layout)
     _draw_lines(ax, layout, forest, legend=legend)
     _draw_ends(ax, layout, forest, legend=legend)
@@ -132,12 +137,12 @@ def _paths(layout: Layout) -> list[list[tuple[float, float]]]:
     return paths
 
 
-def _draw_lines(ax: Axes, layout: Layout, forest: Forest | None, *, legend: bool) -> None:
+def _draw_lines(ax: Axes, layout: Layout, forest: Estimator | None, *, legend: bool) -> None:
     hidden = layout.ends[layout.is_cut]
     styles = ["--" if v in hidden else "-" for v in layout.shown]
     lines = LineCollection(_paths(layout), linestyles=styles, zorder=1)
     if getattr(forest, "use_aggregation", False):
-        weights = reach(layout)
+        weights = compute_reach(layout)
         lines.set(array=weights, cmap=INK, norm=Normalize(0, 1))
         lines.set_linewidth((0.7 + 1.3 * weights).tolist())
         if legend:
@@ -153,7 +158,7 @@ def _draw_lines(ax: Axes, layout: Layout, forest: Forest | None, *, legend: bool
     ax.plot(layout.x[splits], layout.end[splits], "o", markeredgecolor=DARK, **style)
 
 
-def _draw_ends(ax: Axes, layout: Layout, forest: Forest | None, *, legend: bool) -> None:
+def _draw_ends(ax: Axes, layout: Layout, forest: Estimator | None, *, legend: bool) -> None:
     """Draw leaves, by class if there are classes, and triangles where the tree goes on."""
     nodes, cut = layout.table[layout.ends], layout.is_cut
 
@@ -172,9 +177,14 @@ def _draw_ends(ax: Axes, layout: Layout, forest: Forest | None, *, legend: bool)
     if is_classifier(forest):
         best = nodes["counts"].argmax(axis=1)
         for k in range(len(forest.classes_)):
-            draw((best == k) & ~is_empty & ~cut, marker=marker(k), color=colour(k), markersize=5.5)
+            draw(
+                (best == k) & ~is_empty & ~cut,
+                marker=get_marker(k),
+                color=get_colour(k),
+                markersize=5.5,
+            )
         if legend:
-            class_legend(ax, forest.classes_)
+            add_class_legend(ax, forest.classes_)
     else:
         draw(~is_empty & ~cut, marker="o", color=DARK, markersize=4)
     labels = [_end_label(node) for node in nodes]
@@ -200,7 +210,7 @@ def _number(value: float) -> str:
     return f"{value:.3g}".replace("-", "−")
 
 
-def _explanation(layout: Layout, forest: Forest | None) -> str:
+def _explanation(layout: Layout, forest: Estimator | None) -> str:
     """Say what the labels below the tree are, and how much of it is drawn."""
     parts = []
     if forest is not None:
@@ -213,10 +223,10 @@ def _explanation(layout: Layout, forest: Forest | None) -> str:
     return "      ".join(parts)
 
 
-def _split_labels(layout: Layout, forest: Forest | None) -> Iterator[tuple[Place, str]]:
+def _split_labels(layout: Layout, forest: Estimator | None) -> Iterator[tuple[Place, str]]:
     """Yield the places of the splits, the earliest first, and what is true on their left."""
     width = layout.table["lower"].shape[1]
-    names = [f"feature {j}" for j in range(width)] if forest is None else feature_names(forest)
+    names = [f"feature {j}" for j in range(width)] if forest is None else get_feature_names(forest)
     categories = {} if forest is None else forest.categories_
     splits = layout.splits
     for v in splits[np.argsort(layout.end[splits], kind="stable")]:

@@ -1,4 +1,4 @@
-"""The paper's theory to compute with: Mondrian partitions, prunings, bounds, online to batch.
+"""The paper's theory, computed: Mondrian partitions, prunings, bounds, online to batch.
 
 Trees are tables, as `AMFClassifier.tree_table` and `MondrianPartition.table` give them. A pruning T
 is an array of its leaves, rows of the table; it has |T| = 2 · leaves - 1 nodes. Statements and
@@ -24,7 +24,7 @@ from amforest.theory.prunings import (
     best_pruning,
     constants_losses,
     leaves_of,
-    node_forecasts,
+    node_predictions,
     online_losses,
     time_pruning,
 )
@@ -44,7 +44,7 @@ __all__ = [
     "lifetime_risk_bound",
     "log_loss_regret_bound",
     "mean_regret_bound",
-    "node_forecasts",
+    "node_predictions",
     "online_losses",
     "pruning_regret_bound",
     "sample_mondrian",

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amforest.theory._common import Floats, require
+from amforest.theory.prunings import Floats, require
 
 
 def _log(n: ArrayLike) -> Floats:
@@ -24,7 +24,7 @@ def pruning_regret_bound(n_nodes: float, step: float) -> float:
     """Lemma 1, Equation (9): |T| log(2) / η, for the regret to a pruning T of |T| = n_nodes nodes.
 
     The loss must be η-exp-concave, η = step: 1 for log-loss, 1 / (8 B²) for the square loss of
-    labels and forecasts in [-B, B].
+    labels and predictions in [-B, B].
 
     Examples
     --------
@@ -37,7 +37,7 @@ def pruning_regret_bound(n_nodes: float, step: float) -> float:
 
 
 def kt_regret_bound(n: ArrayLike, n_classes: int) -> Floats:
-    """Lemma 5, Equation (32): ½ (K - 1) log(4n), of the KT forecaster to the best constant.
+    """Lemma 5, Equation (32): ½ (K - 1) log(4n), of the KT rule to the best constant.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def depth_bound(n: ArrayLike, density_ratio: float, *, as_stated: bool = True) -
     The mean depth of x in the tree restricted to x and n other samples, if their density varies by
     a factor of at most M along all lines parallel to an axis. As stated it is wrong: for uniform
     samples, M = 1, the depth is of the order 2 log n. The proof takes E[min(U, 1 - U)] for ½, which
-    is ¼ for U uniform on [0, 1], and P(D >= k) for P(D > k). Mended, it gives
+    is ¼ for U uniform on [0, 1], and P(D >= k) for P(D > k). Corrected, it gives
     log(n) / log(4M / (4M - 1)) + 4M + 1.
 
     Examples

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import utils
 
-from amforest.theory._common import Floats, Rows, Table, check_points, require
-from amforest.theory.prunings import leaves_of
+from amforest.theory.prunings import Floats, Rows, Table, check_points, leaves_of, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

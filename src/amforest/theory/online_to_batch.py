@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from amforest._forest.base import check_weights
-from amforest.theory._common import Floats
+from amforest.theory.prunings import Floats
 
 
 @dataclass(frozen=True)
@@ -47,31 +47,31 @@ def _predicts_proba(self: OnlineToBatch) -> bool:
 
 
 class OnlineToBatch(base.MetaEstimatorMixin, base.BaseEstimator):
-    """Forecasts with the model as it was after a random number of samples (Lemma 2).
+    """Predicts with the model as it was after a random number of samples (Lemma 2).
 
     After n samples this number is uniform on {0, …, n - 1}: the paper's f̂_t, t uniform on
-    {1, …, n}, has learnt t - 1 samples. For i.i.d. samples the mean risk is then the mean loss of
+    {1, …, n}, has learned t - 1 samples. For i.i.d. samples the mean risk is then the mean loss of
     learning online (Equation 15), and a bound of the regret becomes one of the risk.
 
     One copy of the learner is retained, and replaced at sample t with probability 1 / t. It does
-    not matter how the stream is cut into batches. A model that has learnt nothing forecasts 0, or
+    not matter how the stream is cut into batches. A model that has learned nothing predicts 0, or
     all classes as equally probable.
 
     Parameters
     ----------
     estimator : classifier or regressor with `partial_fit`
-        The learner. Its own `random_state` is left as it is.
+        The learner. Its own `random_state` is not changed.
     random_state : int, RandomState instance or None, default=None
-        Decides on the number of samples.
+        Determines the number of samples.
 
     Attributes
     ----------
     estimator_ : estimator
         The learner after all samples.
     retained_ : estimator or None
-        The copy that forecasts; None if it has learnt nothing.
+        The copy that predicts; None if it has learned nothing.
     retained_at_, n_samples_seen_ : int
-        How many samples the copy and the learner have learnt. Those of weight 0 do not count.
+        How many samples the copy and the learner have learned. Those of weight 0 do not count.
     classes_ : ndarray of shape (n_classes,)
         The classes known to `estimator_`, if it is a classifier.
     n_features_in_ : int
@@ -101,7 +101,7 @@ class OnlineToBatch(base.MetaEstimatorMixin, base.BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget everything, then learn the rows of X in their order; return self.
 
-        A classifier knows all classes in y from the start. With weights, a number of samples is
+        All classes in y are known from the start. With weights, a number of samples is
         drawn with a probability proportional to the weight of the sample that follows.
         """
         return self._learn(X, y, None, sample_weight, afresh=True)
@@ -113,7 +113,7 @@ class OnlineToBatch(base.MetaEstimatorMixin, base.BaseEstimator):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn the rows of X, in their order, on top of what was learnt before; return self.
+        """Learn the rows of X, in their order, after what was learned before; return self.
 
         `classes`, for a classifier, are known before they appear.
         """
@@ -160,7 +160,7 @@ class OnlineToBatch(base.MetaEstimatorMixin, base.BaseEstimator):
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Forecast the labels of the rows of X."""
+        """Predict the labels of the rows of X."""
         check_is_fitted(self)
         if self.retained_ is not None:
             labels: NDArray[Any] = self.retained_.predict(X)
@@ -170,14 +170,14 @@ class OnlineToBatch(base.MetaEstimatorMixin, base.BaseEstimator):
 
     @available_if(_predicts_proba)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Forecast the probabilities of `classes_`; 0 for those that became known later."""
+        """Predict the probabilities of `classes_`; 0 for those that appeared later."""
         check_is_fitted(self)
         n_classes = len(self.classes_)
         if self.retained_ is None:
             return np.full((len(self.estimator_.predict(X)), n_classes), 1 / n_classes)
-        forecast = self.retained_.predict_proba(X)
-        probabilities = np.zeros((len(forecast), n_classes))
-        probabilities[:, np.searchsorted(self.classes_, self.retained_.classes_)] = forecast
+        known = self.retained_.predict_proba(X)
+        probabilities = np.zeros((len(known), n_classes))
+        probabilities[:, np.searchsorted(self.classes_, self.retained_.classes_)] = known
         return probabilities
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -205,5 +205,5 @@ class OnlineToBatch(base.MetaEstimatorMixin, base.BaseEstimator):
         tags = utils.get_tags(self.estimator)
         for kind in (tags.classifier_tags, tags.regressor_tags):
             if kind is not None:
-                kind.poor_score = True  # the model may have learnt next to nothing
+                kind.poor_score = True  # the model may have learned next to nothing
         return tags

@@ -1,4 +1,4 @@
-"""Prunings of a tree: where they send x, what they forecast, their losses, the best of them.
+"""Prunings of a tree: their leaves, predictions and losses, and the best of them.
 
 A tree is a table, a pruning T an array of its leaves, rows of the table: see `amforest.theory`.
 """
@@ -14,7 +14,32 @@ from scipy.special import gammaln, xlogy
 from sklearn import utils
 from sklearn.utils.validation import column_or_1d
 
-from amforest.theory._common import Floats, Rows, Table, check_points, fields, require
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Table = NDArray[Any]
+
+
+def require(name: str, value: Any, holds: Any, what: str) -> None:
+    """Raise an error, which says what the argument must be, unless all of `holds` is true."""
+    if not np.all(holds):
+        raise ValueError(f"{name} is {value}; it must be {what}")
+
+
+def check_points(table: Table, X: ArrayLike) -> NDArray[Any]:
+    """Validate X and round it as the tree does."""
+    if "category" in fields(table):
+        raise ValueError("table has categorical features, which amforest.theory does not support")
+    width, dtype = table["lower"].shape[1], table["lower"].dtype
+    finite = "allow-nan" if "n_samples" in fields(table) else True
+    how = {"ensure_all_finite": finite, "ensure_min_samples": 0, "input_name": "X"}
+    points: NDArray[Any] = utils.check_array(X, dtype=dtype, **how)
+    require("X", f"{points.shape[1]} columns wide", points.shape[1] == width, f"{width} wide")
+    return points
+
+
+def fields(table: Table) -> tuple[str, ...]:
+    """Return the names of the table's fields."""
+    return table.dtype.names or ()
 
 
 def time_pruning(table: Table, lifetime: float) -> Rows:
@@ -62,14 +87,14 @@ def leaves_of(table: Table, X: ArrayLike, leaves: ArrayLike | None = None) -> Ro
     while len(moving := moving[~is_leaf[at[moving]]]):
         v = table[at[moving]]
         if (v["left"] < 0).any():
-            raise ValueError("leaves are those of no pruning: they leave out a part of the space")
+            raise ValueError("leaves are not those of a pruning: they do not cover the whole space")
         right = _goes_right(table, v, points[moving])
         at[moving] = np.where(right, v["right"], v["left"])
     return at
 
 
 def _goes_right(table: Table, v: Any, points: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell for each point where it goes from v, its node or that of all points."""
+    """Return for each point whether it goes right at v, its node or that of all points."""
     x = points[np.arange(len(points)), v["feature"]]
     right: NDArray[np.bool_] = x > v["threshold"]
     if (missing := np.isnan(x)).any():
@@ -78,24 +103,24 @@ def _goes_right(table: Table, v: Any, points: NDArray[Any]) -> NDArray[np.bool_]
     return right
 
 
-def node_forecasts(table: Table, dirichlet: float = 0.5) -> Floats:
-    """Return ŷ_v for each node of a forest's tree: what it forecasts after all it has learnt.
+def node_predictions(table: Table, dirichlet: float = 0.5) -> Floats:
+    """Return ŷ_v for each node of a forest's tree: its prediction after all samples so far.
 
     These are means, or probabilities (n_k + α) / (n + αK) with α = dirichlet, Equations (4) and
-    (5). A pruning forecasts ``node_forecasts(table)[leaves_of(table, X, leaves)]``.
+    (5). A pruning predicts ``node_predictions(table)[leaves_of(table, X, leaves)]``.
 
     Examples
     --------
     >>> from amforest import AMFClassifier
     >>> forest = AMFClassifier(random_state=0).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
-    >>> node_forecasts(forest.tree_table(0))[0]
+    >>> node_predictions(forest.tree_table(0))[0]
     array([0.375, 0.625])
     """
     if "mean" in fields(table):
         return np.array(table["mean"])
     counts = table["counts"] + float(dirichlet)
-    forecasts: Floats = counts / counts.sum(axis=1, keepdims=True)
-    return forecasts
+    predictions: Floats = counts / counts.sum(axis=1, keepdims=True)
+    return predictions
 
 
 def online_losses(
@@ -108,7 +133,7 @@ def online_losses(
 ) -> Floats:
     """Return L_v for each node: its loss while it learns the labels in its cell one by one.
 
-    As in the paper the first label is charged: h(∅) forecasts it, uniformly or as 0.
+    As in the paper the first label is charged: h(∅) predicts it, uniformly or as 0.
 
     Parameters
     ----------
@@ -121,7 +146,7 @@ def online_losses(
         K; the loss is log-loss. None means what the table counts, or the square loss if it counts
         no classes.
     dirichlet : float, default=0.5
-        α of the forecaster (n_k + α) / (n + αK).
+        α of the rule (n_k + α) / (n + αK).
 
     Returns
     -------
@@ -147,7 +172,7 @@ def online_losses(
 def constants_losses(
     table: Table, X: ArrayLike, y: ArrayLike, *, n_classes: int | None = None
 ) -> Floats:
-    """Return for each node the loss, in its cell, of the constant forecast that is best there.
+    """Return for each node the loss, in its cell, of the constant prediction that is best there.
 
     Arguments and result are those of `online_losses`.
 
@@ -178,7 +203,7 @@ def best_constants_loss(
 
 
 def best_pruning(table: Table, losses: ArrayLike, penalty: ArrayLike = 0.0) -> tuple[Rows, float]:
-    """Find the pruning T with the least Σ losses[v] over its leaves + Σ penalty[v] over its nodes.
+    """Return the pruning T with the least Σ losses[v] over leaves + Σ penalty[v] over nodes.
 
     With `online_losses` and a penalty of log(2) / η this is Lemma 1's best: the loss of AMF is at
     most the minimum. With `constants_losses` it is the best function of few constants.
@@ -223,7 +248,7 @@ def best_pruning(table: Table, losses: ArrayLike, penalty: ArrayLike = 0.0) -> t
 
 
 def _labels(table: Table, y: ArrayLike, n_classes: int | None) -> tuple[NDArray[Any], int | None]:
-    """Check y; find out the number of classes."""
+    """Validate y; determine the number of classes."""
     if n_classes is None and "counts" in fields(table):
         n_classes = table["counts"].shape[1]
     how = {"ensure_2d": False, "ensure_min_samples": 0, "input_name": "y"}

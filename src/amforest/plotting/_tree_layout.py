@@ -1,18 +1,24 @@
-"""Where the nodes of a tree are drawn: from left to right, and in time."""
+"""Where the nodes of a tree are drawn, and where there is room for labels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from amforest.plotting._common import Floats, Table
+from amforest.plotting._model_data import Floats, Table
 
 Rows = NDArray[np.intp]
 Scale = Literal["auto", "linear", "log"]
-MOST_ENDS = 24  # of branches that are drawn without being asked for
+Place = tuple[float, float]
+MOST_ENDS = 24  # of branches that are drawn by default
+FONT_SIZE = 7.5
+# In points from the place that is labelled, in the order of preference.
+PLACES = ((5, 3, "left", "bottom"), (-5, 3, "right", "bottom"), (0, -5, "center", "top"))
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ def _fitting_depth(depth: Rows, is_leaf: NDArray[np.bool_]) -> int:
     return int(np.flatnonzero(at + leaves_above <= MOST_ENDS)[-1])
 
 
-def reach(layout: Layout) -> Floats:
+def compute_reach(layout: Layout) -> Floats:
     """Return the weight of the prunings that reach each node drawn, in the order of `shown`.
 
     It is Π (1 - share) over the nodes above.
@@ -139,3 +145,35 @@ def reach(layout: Layout) -> Floats:
         parent = table["parent"][v]
         weights[v] = weights[parent] * (1 - table["share"][parent])
     return weights[layout.shown]
+
+
+def place_labels(
+    ax: Axes, labels: Iterable[tuple[Place, str]], lines: Iterable[tuple[Place, Place]]
+) -> None:
+    """Write labels, the most important first, unless they would cover a line or another label.
+
+    Lines run along the axes.
+    """
+    ax.figure.figure.draw_without_rendering()  # only now the size of the axes is known
+    ends = ax.transData.transform(np.array(list(lines)).reshape(-1, 2)).reshape(-1, 2, 2)
+    taken = [*np.hstack([ends.min(axis=1) - 1, ends.max(axis=1) + 1])]
+    frame = ax.get_window_extent()
+    for place, text in labels:
+        for dx, dy, ha, va in PLACES:
+            label = ax.annotate(text, place, (dx, dy), textcoords="offset points")
+            label.set(fontsize=FONT_SIZE, ha=ha, va=va, annotation_clip=False)
+            box = np.array(label.get_window_extent().extents)
+            # Saved at another resolution, text may become a tenth wider: letters have whole pixels.
+            room = 0.1 * (box[2] - box[0])
+            box += [-room * (ha != "left"), 0, room * (ha != "right"), 0]
+            inside = frame.x0 < box[0] and box[2] <= frame.x1 and frame.y0 <= box[1]
+            if inside and not _overlaps(box, np.array(taken)):
+                taken.append(box)
+                break
+            label.remove()
+
+
+def _overlaps(box: Floats, others: Floats) -> bool:
+    """Return whether a box (left, bottom, right, top) has a point in common with one of others."""
+    apart = (others[:, 2:] < box[:2]) | (others[:, :2] > box[2:])
+    return bool((~apart.any(axis=1)).any())
