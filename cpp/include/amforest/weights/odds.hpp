@@ -6,7 +6,7 @@
 // Learning y multiplies w_v by its likelihood m_v = exp(-eta loss), and w-bar of each node of the
 // path by a gain: in the leaf g = m, and in v above a child c, with the odds before,
 //     g_v = (o_v m_v + g_c) / (o_v + 1),   then   o_v <- o_v m_v / g_c.
-// Sums clamp odds to [2^-128, 2^128], which changes nothing but rounding.
+// Odds and likelihoods may lie far beyond the range of a double: hence `Scaled`.
 #pragma once
 
 #include <bit>
@@ -36,13 +36,11 @@ inline void set_odds(NodeWeight &v, Scaled odds) {
 }
 
 // Returns the gain of v, whose w-bar was `before` in units of a w-bar_v0 w-bar_v1.
-inline Scaled weigh(NodeWeight &v, Scaled likelihood, Scaled gain, double before) {
-    const double odds = v.odds.clamped();
-    set_odds(v, Scaled::of(v.odds.value * likelihood.value / gain.value,
-                           v.odds.scale + likelihood.scale - gain.scale));
-    if (likelihood.scale == 0 && gain.scale == 0) [[likely]]
-        return Scaled::of((odds * likelihood.value + gain.value) / before);
-    return (Scaled::of(odds) * likelihood + gain) / Scaled::of(before);
+inline Scaled weigh(NodeWeight &v, Scaled likelihood, Scaled gain, Scaled before) {
+    const Scaled odds = v.odds;
+    set_odds(v, Scaled::of(odds.value * likelihood.value / gain.value,
+                           odds.scale + likelihood.scale - gain.scale));
+    return (odds * likelihood + gain) / before;
 }
 
 // The same for a node that has lost its share and has odds below 2^-63: beside a gain above 2^-9 a
@@ -76,12 +74,12 @@ inline Scaled weigh(NodeWeight &v, Scaled likelihood, Scaled gain) {
             }
         }
     }
-    return weigh(v, likelihood, gain, v.odds.clamped() + 1);
+    return weigh(v, likelihood, gain, v.odds + Scaled{1});
 }
 
 // A new node above u, beside a fresh leaf, has the weight w_u, and below it w-bar_u times the
 // leaf's 1. In its place was w-bar_u: 1 / a units of `weigh`.
-inline double before_split(double a) { return 1 / a; }
+inline Scaled before_split(double a) { return Scaled::of(1 / a); }
 inline Scaled odds_above(const NodeWeight &u, double a) {
     return Scaled::of(u.odds.value / a, u.odds.scale) / (u.odds + Scaled{1});
 }
