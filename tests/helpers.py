@@ -1,4 +1,4 @@
-"""What several test files need: reference trees beside the core's, and their tables."""
+"""Shared by several test files: reference trees beside the core's, and their tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 
 from amforest import AMFClassifier, AMFRegressor, reference
 from amforest._core import Rng
-from amforest._forest.base import tree_seeds
+from amforest._forest.core_handle import handle_of
+from amforest._forest.core_options import tree_seeds
+from amforest.inspection import bounds_of
 
 SWITCHES = ("use_aggregation", "split_pure", "charge_first", "predict_extends")
 
@@ -20,7 +22,8 @@ def reference_trees(
     """One reference tree per tree of the model, with its parameters and its random numbers."""
     options = {name: getattr(model, name) for name in ("step", "split_prior", *SWITCHES)}
     if model.partition == "unrestricted":
-        options |= {"lower": model._core.bounds[0], "upper": model._core.bounds[1]}
+        bounds = bounds_of(model)
+        options |= {"lower": bounds[0], "upper": bounds[1]}
     if isinstance(model, AMFClassifier):
         n_classes = len(model.classes)
         alpha = model.dirichlet or (0.5 if n_classes <= 2 else 0.01)
@@ -71,3 +74,9 @@ def assert_equal_tables(table: np.ndarray[Any, Any], expected: np.ndarray[Any, A
 def tables(model: AMFClassifier | AMFRegressor) -> list[bytes]:
     """All bits of all trees."""
     return [model.tree_table(i).tobytes() for i in range(model.n_estimators)]
+
+
+def state_of(model: Any) -> tuple[dict[str, Any], Any, Any]:
+    """Parameters, fitted parts and classes: what a failed call must not change."""
+    handle = handle_of(model)
+    return dict(model.__dict__), handle.fitted, getattr(model, "classes_", np.empty(0)).tolist()
