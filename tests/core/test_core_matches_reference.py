@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from amforest import AMFClassifier, AMFRegressor, reference
 from amforest._core import Rng
-from amforest._forest.base import tree_seeds
+from amforest._forest.core_options import tree_seeds
 from helpers import SWITCHES, preorder, reference_table, reference_trees
 
 # What a column of a stream may look like.

@@ -12,7 +12,7 @@ import pytest
 
 from amforest import AMFClassifier, AMFRegressor
 from amforest._core import Rng
-from amforest._forest.base import tree_seeds
+from amforest._forest.core_options import tree_seeds
 from amforest.reference import ClassCounts, RunningMean, UnrestrictedTree
 from amforest.theory import (
     best_pruning,

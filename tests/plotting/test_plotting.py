@@ -147,7 +147,7 @@ def test_without_matplotlib_only_plotting_fails_and_says_what_it_needs():
     code = """
 import sys
 sys.modules["matplotlib"] = None
-import amforest, amforest.estimators, amforest.evaluation, amforest.theory
+import amforest, amforest.classifier, amforest.evaluation, amforest.theory
 try:
     import amforest.plotting
 except ImportError as error:

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from amforest._forest.base import Forest
+from amforest._forest.estimator import Estimator
+from amforest.inspection import count_trees
 
 Floats = NDArray[np.float64]
 Table = NDArray[Any]
@@ -69,17 +70,17 @@ def grown(model: Any) -> Any:
     return model
 
 
-def grown_forest(model: Any) -> Forest:
+def grown_forest(model: Any) -> Estimator:
     """Return a forest of ours that has learnt."""
     forest = grown(model)
-    if not isinstance(forest, Forest):
+    if not isinstance(forest, Estimator):
         raise TypeError(f"model is {model!r}; it must be a forest of amforest")
     return forest
 
 
-def check_tree(forest: Forest, tree: int) -> int:
+def check_tree(forest: Estimator, tree: int) -> int:
     """Refuse numbers of trees that are not there."""
-    n_trees = forest._grown().n_trees
+    n_trees = count_trees(forest)
     if not -n_trees <= tree < n_trees:
         raise IndexError(f"tree is {tree}; it must be the number of one of {n_trees} trees")
     return tree % n_trees
@@ -121,7 +122,7 @@ def box_of(model: Any, points: Floats | None) -> tuple[Floats, Floats]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "All-NaN slice")
             lower, upper = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
-    elif isinstance(model, Forest):
+    elif isinstance(model, Estimator):
         root = model.tree_table(0)[0]
         lower, upper = root["lower"].astype(np.float64), root["upper"].astype(np.float64)
     else:

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
-from amforest._forest.base import Forest
+from amforest._forest.estimator import Estimator
 from amforest.plotting._common import (
     DARK,
     GLYPHS,
@@ -82,7 +82,7 @@ def _forecasts(model: Any, rows: Floats, tree: int | None, ask: str) -> Floats:
     with no_names_needed():
         if tree is None:
             return np.asarray(getattr(model, ask)(rows), dtype=np.float64)
-        if not isinstance(model, Forest):
+        if not isinstance(model, Estimator):
             raise ValueError(f"tree is {tree}; only the trees of amforest's models can be asked")
         tree = check_tree(model, tree)
         by_tree: Floats = getattr(model, f"{ask}_by_tree")(rows)[:, tree]

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from amforest._forest.base import Forest
+from amforest._forest.estimator import Estimator
 from amforest.plotting._common import (
     Floats,
     axes_for,
@@ -87,7 +87,7 @@ def plot_weighted_depth(
     return ax
 
 
-def _places(forest: Forest, X: ArrayLike | None, resolution: int | None) -> Floats:
+def _places(forest: Estimator, X: ArrayLike | None, resolution: int | None) -> Floats:
     """Return values of the only feature in their order."""
     if X is not None and resolution is None:
         return np.sort(column(X, "X"))
@@ -95,7 +95,7 @@ def _places(forest: Forest, X: ArrayLike | None, resolution: int | None) -> Floa
     return np.linspace(lower[0], upper[0], resolution or 1000)
 
 
-def _plot_lines(forest: Forest, x: Floats, legend: bool, ax: Axes | None) -> Axes:
+def _plot_lines(forest: Estimator, x: Floats, legend: bool, ax: Axes | None) -> Axes:
     depths = _depths(forest, x[:, None])
     ax = axes_for(ax, (7.0, 3.2))
     faint = float(np.clip(5 / depths.shape[1], 0.08, 0.5))
@@ -111,6 +111,6 @@ def _plot_lines(forest: Forest, x: Floats, legend: bool, ax: Axes | None) -> Axe
     return ax
 
 
-def _depths(forest: Forest, rows: Floats) -> Floats:
+def _depths(forest: Estimator, rows: Floats) -> Floats:
     with no_names_needed():
         return forest.weighted_depth(rows)

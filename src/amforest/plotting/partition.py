@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from numpy.typing import ArrayLike
 
-from amforest._forest.base import Forest
-from amforest._forest.features import _cells
+from amforest._forest.estimator import Estimator
+from amforest.inspection import bounds_of, cells_of
 from amforest.plotting._common import (
     DARK,
     Table,
@@ -98,7 +98,7 @@ def plot_partition(
     shades = shades_of(forest, inside.astype(np.float64), tree, positive)
     ax = axes_for(ax, (6.4, 4.6))
     _draw_cells(ax, cells, shades if forecasts else None)
-    if ranges and forest._grown().bounds is None:
+    if ranges and bounds_of(forest) is None:
         _draw_ranges(ax, table)
     if points is not None:
         draw_points(ax, points, forest, shades)
@@ -125,12 +125,11 @@ def _plot_mondrian(
     return ax
 
 
-def _cells_of(forest: Forest, table: Table) -> Table:
+def _cells_of(forest: Estimator, table: Table) -> Table:
     """Return the table with cells in the place of ranges, within the range of the data."""
     cells = table.copy()
-    if forest._grown().bounds is None:
-        columns = {name: table[name] for name in table.dtype.names or ()}
-        for side, corners in _cells(columns, np.stack(box_of(forest, None))).items():
+    if bounds_of(forest) is None:
+        for side, corners in cells_of(table, np.stack(box_of(forest, None))).items():
             cells[side] = corners
     return cells
 

@@ -14,7 +14,7 @@ from matplotlib.colors import ListedColormap, Normalize
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from amforest._forest.base import Forest
+from amforest._forest.estimator import Estimator
 from amforest.plotting._common import (
     DARK,
     Floats,
@@ -132,7 +132,7 @@ def _paths(layout: Layout) -> list[list[tuple[float, float]]]:
     return paths
 
 
-def _draw_lines(ax: Axes, layout: Layout, forest: Forest | None, *, legend: bool) -> None:
+def _draw_lines(ax: Axes, layout: Layout, forest: Estimator | None, *, legend: bool) -> None:
     hidden = layout.ends[layout.is_cut]
     styles = ["--" if v in hidden else "-" for v in layout.shown]
     lines = LineCollection(_paths(layout), linestyles=styles, zorder=1)
@@ -153,7 +153,7 @@ def _draw_lines(ax: Axes, layout: Layout, forest: Forest | None, *, legend: bool
     ax.plot(layout.x[splits], layout.end[splits], "o", markeredgecolor=DARK, **style)
 
 
-def _draw_ends(ax: Axes, layout: Layout, forest: Forest | None, *, legend: bool) -> None:
+def _draw_ends(ax: Axes, layout: Layout, forest: Estimator | None, *, legend: bool) -> None:
     """Draw leaves, by class if there are classes, and triangles where the tree goes on."""
     nodes, cut = layout.table[layout.ends], layout.is_cut
 
@@ -200,7 +200,7 @@ def _number(value: float) -> str:
     return f"{value:.3g}".replace("-", "−")
 
 
-def _explanation(layout: Layout, forest: Forest | None) -> str:
+def _explanation(layout: Layout, forest: Estimator | None) -> str:
     """Say what the labels below the tree are, and how much of it is drawn."""
     parts = []
     if forest is not None:
@@ -213,7 +213,7 @@ def _explanation(layout: Layout, forest: Forest | None) -> str:
     return "      ".join(parts)
 
 
-def _split_labels(layout: Layout, forest: Forest | None) -> Iterator[tuple[Place, str]]:
+def _split_labels(layout: Layout, forest: Estimator | None) -> Iterator[tuple[Place, str]]:
     """Yield the places of the splits, the earliest first, and what is true on their left."""
     width = layout.table["lower"].shape[1]
     names = [f"feature {j}" for j in range(width)] if forest is None else feature_names(forest)
