@@ -154,7 +154,7 @@ class _River(base.Estimator):
 
     def _predict_rows(self, fitted: Fitted, X: pd.DataFrame) -> Floats:
         rows = as_rows(columns_of(fitted).rows(X))
-        lock, n_threads = self._handle.lock, count_threads(self.n_jobs)
+        lock, n_threads = self._handle.lock, count_threads(self._model.n_jobs)
         return run_on_rows(fitted, "predict", rows, n_threads, lock)
 
     def stats(self) -> dict[str, Any]:

@@ -135,7 +135,8 @@ class ClassLabels:
         """
         if classes is not None and set(distinct_classes(classes).tolist()) != self.index_of.keys():
             raise ValueError(
-                f"classes is {classes!r}; it must be the classes so far, {self.classes.tolist()}"
+                f"classes is {classes!r}, but the classes so far are {self.classes.tolist()}: give "
+                "these, or None"
             )
         if is_plain(y, 1) and (known := self.encode_plain(y)) is not None:
             return Encoded(known)

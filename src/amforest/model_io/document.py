@@ -108,7 +108,7 @@ def name_of(model: Any) -> str:
         if key.removeprefix("river.") == name and type(model).__module__ == module:
             return key
     raise TypeError(
-        f"model is a {type(model).__module__}.{name}; a model file can hold one of "
+        f"model is a {type(model).__module__}.{name}; a model file can hold "
         f"{', '.join(_MODULES)}, and no subclass of them"
     )
 
@@ -292,8 +292,8 @@ def _check_capacity(capacity: int, arrays: Arrays) -> None:
     n_trees, n_bytes = len(arrays["n_nodes"]), sum(array.nbytes for array in arrays.values())
     if 8 * capacity * n_trees > 64 * n_bytes + 2**24:
         raise ValueError(
-            f"there are {n_trees} trees for {capacity} classes, too many for so few samples: "
-            "loading would take far more memory than the size of the file"
+            f"there are too many trees for so many classes ({n_trees} for {capacity}) and so few "
+            "samples: loading would take far more memory than the size of the file"
         )
 
 
