@@ -68,8 +68,8 @@ class _Dummy(BaseEstimator):
             after._start(labels if way == "fit" else labels[:0], classes)
         elif classes is not None and set(distinct_classes(classes)) != set(self.classes_):
             raise ValueError(
-                f"classes is {classes!r}, but the classes so far are {self.classes_.tolist()}: give "
-                "these, or None"
+                f"classes is {classes!r}, but the classes so far are {self.classes_.tolist()}: "
+                "give these, or None"
             )
         totals = np.cumsum(np.append(after._total, weights))  # in order, however rows are cut
         predictions = after._count(labels, weights, totals, way)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -211,9 +211,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
 
     @staticmethod
     def _class_labels(fitted: Fitted) -> ClassLabels:
-        if not isinstance(fitted.labels, ClassLabels):
-            raise TypeError("a classifier has classes")
-        return fitted.labels
+        return cast(ClassLabels, fitted.labels)
 
     def _new_labels(self, labels: NDArray[Any], classes: Any) -> Labels:
         announced = self.classes if classes is None else classes

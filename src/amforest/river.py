@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -304,7 +304,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
         fitted = self._handle.fitted
         if fitted is None:
             return {}
-        return _class_labels(fitted).by_label(self._predict_row(fitted, x))
+        return cast(ClassLabels, fitted.labels).by_label(self._predict_row(fitted, x))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Predict the probabilities of the labels known so far, a column for each."""
@@ -313,7 +313,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
         fitted = self._handle.fitted
         if fitted is None or not len(X):
             return pd.DataFrame(index=X.index)
-        by_index, labels = self._predict_rows(fitted, X), _class_labels(fitted)
+        by_index, labels = self._predict_rows(fitted, X), cast(ClassLabels, fitted.labels)
         # As objects, labels keep their types.
         columns = pd.Index(labels.names(by_index.shape[1]), dtype=object)
         return pd.DataFrame(labels.sort_columns(by_index), X.index, columns)
@@ -399,9 +399,3 @@ def _named_columns(encoder: Encoder) -> NamedColumns:
         names[~schema.is_categorical].tolist(),
         dict(zip(names[schema.is_categorical].tolist(), codes, strict=True)),
     )
-
-
-def _class_labels(fitted: Fitted) -> ClassLabels:
-    if not isinstance(fitted.labels, ClassLabels):
-        raise TypeError("only classifiers have classes")
-    return fitted.labels

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import NotFittedError
 
 from amforest._forest.core_handle import Core, handle_of
 from amforest._forest.inputs import Features
@@ -61,6 +61,5 @@ def flat_trees(model: Any) -> dict[str, NDArray[Any]]:
 def _core_of(model: Any) -> Core:
     fitted = handle_of(model).fitted
     if fitted is None:
-        check_is_fitted(model)
-        raise TypeError(f"model is {model!r}; it must be a forest of scikit-learn's kind")
+        raise NotFittedError(f"{type(model).__name__} is not fitted: call fit or learn_one first")
     return fitted.core
