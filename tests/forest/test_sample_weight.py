@@ -170,6 +170,15 @@ def test_bad_weights_are_named_and_change_nothing(cls, weights):
     assert tables(model) == before
 
 
+@pytest.mark.parametrize("labels", [[0, 1, 2], [0, 1, 7]])
+def test_a_weight_that_is_too_small_in_any_part_changes_nothing(labels):
+    model = AMFClassifier(2, random_state=0).fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+    before = model.to_bytes()
+    with pytest.raises(ValueError, match=r"weights must be 0, or at least 2\*\*-100"):
+        model.partial_fit([[0.1], [0.2], [0.3]], labels, sample_weight=[1.0, 0.5, 1e-31])
+    assert model.to_bytes() == before
+
+
 def test_more_than_whole_numbers_can_count_is_counted():
     model = AMFClassifier(1, classes=[0, 1], random_state=0)
     model.fit([[0.0], [1.0]], [0, 1], sample_weight=[2**31 - 10, 5])

@@ -40,6 +40,7 @@ from amforest._forest.inputs import (
     Features,
     Table,
     as_rows,
+    check_least_weight,
     check_magnitudes,
     is_plain,
     lists_columns,
@@ -277,6 +278,7 @@ class Estimator(BaseEstimator):
         batch = Batch(encoder, table, encoded, weights)
         if len(batch.slices()) > 1:  # the core checks each part alone
             check_magnitudes(table.numbers)
+            check_least_weight(weights)
         if fitted is None:
             core = self._first_core(encoder, labels, table)
         else:

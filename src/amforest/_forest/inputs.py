@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from amforest._forest.categories import ROWS_AT_ONCE, Column, select_columns
-from amforest._forest.limits import LARGEST_FEATURE
+from amforest._forest.limits import LARGEST_FEATURE, LEAST_WEIGHT
 from amforest._forest.losses import Floats
 
 if TYPE_CHECKING:
@@ -248,6 +248,13 @@ def check_magnitudes(rows: Features | Sparse) -> None:
         f"X[{i}, {j}] is {values[i, j]}; features must be finite and lie within ±2**100 (about "
         "1e30)"
     )
+
+
+def check_least_weight(weights: Floats | None) -> None:
+    """Refuse weights that are too small, before the first part is learned."""
+    if weights is None or not len(bad := weights[(weights > 0) & (weights < LEAST_WEIGHT)]):
+        return
+    raise ValueError(f"sample_weight holds {bad[0]}; weights must be 0, or at least 2**-100")
 
 
 def _as_numbers(X: Any) -> Any:
