@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from amforest import AMFClassifier, AMFRegressor, reference
-from amforest._forest.base import tree_seeds
+from amforest._forest.core_options import tree_seeds
 
 # Of weights and predictions; the partition and the counts agree bit for bit.
 TOLERANCE = 1e-10

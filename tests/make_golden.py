@@ -1,4 +1,4 @@
-"""Writes small model files of this version, which later versions must load: tests/golden/.
+"""Write small model files of this version, which later versions must load: tests/golden/.
 
 Run it once for each version of the format, and keep what it wrote: `python tests/make_golden.py`.
 """
@@ -22,7 +22,7 @@ from amforest.baselines import MondrianForestClassifier
 from amforest.model_io.document import FORMAT
 
 FOLDER = Path(__file__).with_name("golden")
-N_LEARNT, N_MORE, N_ASKED = 12, 20, 5  # rows before a model is saved, then more, and forecasts
+N_LEARNED, N_MORE, N_PREDICTED = 12, 20, 5  # rows before a model is saved, after it, predicted
 CATEGORIES = [
     "é",
     "",
@@ -52,7 +52,7 @@ def row(i: int) -> list[Any]:
 
 
 def mixed_row(i: int) -> list[Any]:
-    category = CATEGORIES[i % 3 if i < N_LEARNT else i % len(CATEGORIES)]
+    category = CATEGORIES[i % 3 if i < N_LEARNED else i % len(CATEGORIES)]
     return [category if i % 4 else None, *row(i)[1:]]
 
 
@@ -81,7 +81,7 @@ def weight(i: int) -> float:
 
 
 class Golden:
-    """A model that has learnt the first rows of the stream, and how it goes on."""
+    """A model that has learned the first rows of the stream, and how it continues."""
 
     def __init__(
         self,
@@ -89,35 +89,35 @@ class Golden:
         row: Callable[[int], Any] = row,
         label: Callable[[int], Any] = label,
         weight: Callable[[int], float] = lambda i: 1.0,
-        n_learnt: int = N_LEARNT,
+        n_learned: int = N_LEARNED,
     ) -> None:
         self.model, self.row, self.label, self.weight = model, row, label, weight
-        self.n_learnt = n_learnt
+        self.n_learned = n_learned
 
-    def learnt(self) -> Any:
-        return self.learn(self.model(), range(1, 1 + self.n_learnt))
+    def build(self) -> Any:
+        return self.learn(self.model(), range(1, 1 + self.n_learned))
 
     def learn(self, model: Any, moments: range) -> Any:
         for i in moments:
             model.learn_one(self.row(i), self.label(i), self.weight(i))
         return model
 
-    def go_on(self, model: Any) -> Any:
-        return self.learn(model, range(1 + self.n_learnt, 1 + self.n_learnt + N_MORE))
+    def continue_learning(self, model: Any) -> Any:
+        return self.learn(model, range(1 + self.n_learned, 1 + self.n_learned + N_MORE))
 
-    def forecasts(self, model: Any) -> list[list[str]]:
-        """Return some forecasts, to the bit."""
-        ask = getattr(model, "predict_proba_one", None) or model.predict_one
-        answers = [ask(self.row(100 + i)) for i in range(N_ASKED)]
+    def predictions(self, model: Any) -> list[list[str]]:
+        """Return some predictions, to the bit."""
+        predict = getattr(model, "predict_proba_one", None) or model.predict_one
+        answers = [predict(self.row(100 + i)) for i in range(N_PREDICTED)]
         values = [a.values() if isinstance(a, dict) else np.ravel(a) for a in answers]
         return [[float(x).hex() for x in answer] for answer in values]
 
 
 class FromFrame(Golden):
-    """The same, learnt from a frame by test-then-train: features have names, and losses count."""
+    """The same, learned from a frame by test-then-train: features have names, and losses count."""
 
-    def learnt(self) -> Any:
-        model, moments = self.model(), range(1, 1 + self.n_learnt)
+    def build(self) -> Any:
+        model, moments = self.model(), range(1, 1 + self.n_learned)
         X = pd.DataFrame([self.row(i) for i in moments], columns=["category", "é", "b"])
         X["category"] = X["category"].astype("category")
         model.partial_fit_predict(X, [self.label(i) for i in moments])
@@ -144,9 +144,9 @@ GOLDEN: dict[str, Golden] = {
         label=lambda i: 3 + i % 4,
     ),
     "classifier_generator": Golden(
-        lambda: AMFClassifier(1, random_state=RandomState(7)), n_learnt=3
+        lambda: AMFClassifier(1, random_state=RandomState(7)), n_learned=3
     ),
-    "classifier_unfitted": Golden(lambda: AMFClassifier(**params(step=0.5)), n_learnt=0),
+    "classifier_unfitted": Golden(lambda: AMFClassifier(**params(step=0.5)), n_learned=0),
     "regressor": Golden(lambda: AMFRegressor(**params(step=None, bound=8.0)), label=target),
     "regressor_box": Golden(
         lambda: AMFRegressor(**BOX, split_prior=(0.4, 1.0)), full_row, target, weight
@@ -181,17 +181,17 @@ def tables(model: Any) -> str:
 def described(name: str, model: Any, data: bytes) -> dict[str, Any]:
     """Return what a later version must find in a file, and after going on from it."""
     golden, found = GOLDEN[name], {"sha256": hashlib.sha256(data).hexdigest()}
-    if golden.n_learnt:
-        found |= {"forecasts": golden.forecasts(model), "trees": tables(model)}
-    model = golden.go_on(model)
-    return found | {"next_forecasts": golden.forecasts(model), "next_trees": tables(model)}
+    if golden.n_learned:
+        found |= {"forecasts": golden.predictions(model), "trees": tables(model)}
+    model = golden.continue_learning(model)
+    return found | {"next_forecasts": golden.predictions(model), "next_trees": tables(model)}
 
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     found = {}
     for name, golden in GOLDEN.items():
-        model = golden.learnt()
+        model = golden.build()
         data = model.to_bytes()
         (FOLDER / f"{name}.amf").write_bytes(data)
         found[name] = described(name, model, data)

@@ -124,10 +124,13 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         std::vector<std::uint64_t> zeros;
         if (trees) {
             require(!seeds && !feature_weights, "seeds must not be given beside trees");
+            std::size_t n_columns = 0;
             flat.for_each(common.layout, *common.parameters,
                           [&](const char *name, auto &column, std::size_t width, std::size_t n) {
                               from_numpy(*trees, name, width, n, column);
+                              ++n_columns;
                           });
+            require(n_columns == trees->size(), "there are columns that a forest does not have");
         } else {
             require(seeds && seeds->shape(1) == 4, "seeds must be rows of four words");
             zeros.resize(seeds->shape(0));

@@ -7,15 +7,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from amforest.estimators import AMFClassifier, AMFRegressor
+    from amforest.classifier import AMFClassifier
     from amforest.model_io.checkpoint import Checkpoint
     from amforest.model_io.model_file import load, save
+    from amforest.regressor import AMFRegressor
 
 __version__ = version("amforest")
 __all__ = ["AMFClassifier", "AMFRegressor", "Checkpoint", "load", "save"]
 _MODULES = {
-    "AMFClassifier": "estimators",
-    "AMFRegressor": "estimators",
+    "AMFClassifier": "classifier",
+    "AMFRegressor": "regressor",
     "Checkpoint": "model_io",
     "load": "model_io",
     "save": "model_io",
@@ -23,7 +24,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first asked for: all need scikit-learn, which loads pandas."""
+    """Import a name on first access: all need scikit-learn, which loads pandas."""
     if name not in _MODULES:
         raise AttributeError(f"module 'amforest' has no attribute {name!r}")
     return getattr(import_module(f"amforest.{_MODULES[name]}"), name)

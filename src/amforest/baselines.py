@@ -1,4 +1,4 @@
-"""What the paper compares with: the labels alone, and the original Mondrian forest."""
+"""The baselines of the paper: the labels alone, and the original Mondrian forest."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from amforest._core import Options
-from amforest._forest.base import Forest, check_weights
-from amforest._forest.classes import as_classes, unique_labels
-from amforest._forest.classifier_base import ForestClassifier
-from amforest._forest.features import Floats, naming
-from amforest._forest.inputs import Features
+from amforest._forest.class_labels import distinct_classes, distinct_labels
+from amforest._forest.core_options import size_limits
+from amforest._forest.estimator import Estimator
+from amforest._forest.inputs import argument_named, validate_weights
+from amforest._forest.losses import Floats
+from amforest.classifier import ForestClassifier
 
 Way = Literal["fit", "partial_fit", "test_then_train"]
 Row = Sequence[Any] | NDArray[Any]
@@ -27,7 +28,7 @@ ANY_VALUES: dict[str, Any] = {"dtype": None, "ensure_all_finite": False, "accept
 
 
 class _Dummy(BaseEstimator):
-    """The base of both: X must have the right shape, and is not looked at any further."""
+    """The base of both dummies: only the shape of X is checked."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     _total: float  # the sum of the weights
@@ -46,7 +47,7 @@ class _Dummy(BaseEstimator):
         return self
 
     def predict_one(self, x: Row) -> Any:
-        """Forecast the label of one row."""
+        """Predict the label of one row."""
         return self.predict([x])[0]
 
     def _learn(
@@ -60,30 +61,33 @@ class _Dummy(BaseEstimator):
         labels = validate_data(after, X, y, reset=first, **ANY_VALUES)[1]
         weights = np.ones(len(labels))
         if sample_weight is not None:
-            weights = check_weights(sample_weight, len(labels))
+            weights = validate_weights(sample_weight, len(labels))
         if first:
             if not weights.any():
                 raise ValueError("sample_weight is zero for all rows: nothing is left to learn")
-            after._begin(labels if way == "fit" else labels[:0], classes)
-        elif classes is not None and set(as_classes(classes)) != set(self.classes_):
-            raise ValueError(f"classes is {classes!r}; those so far are {self.classes_.tolist()}")
+            after._start(labels if way == "fit" else labels[:0], classes)
+        elif classes is not None and set(distinct_classes(classes)) != set(self.classes_):
+            raise ValueError(
+                f"classes is {classes!r}, but the classes so far are {self.classes_.tolist()}: "
+                "give these, or None"
+            )
         totals = np.cumsum(np.append(after._total, weights))  # in order, however rows are cut
-        forecasts = after._count(labels, weights, totals, way)
+        predictions = after._count(labels, weights, totals, way)
         after._total = float(totals[-1])
         after.n_samples_seen_ += int(np.count_nonzero(weights))
         self.__dict__ = after.__dict__
-        return forecasts
+        return predictions
 
-    def _begin(self, labels: Any, classes: Any) -> None:
+    def _start(self, labels: Any, classes: Any) -> None:
         """Forget all labels; those given are known from the start, unless `classes` are."""
         raise NotImplementedError
 
     def _count(self, labels: Any, weights: Floats, totals: Floats, way: Way) -> Floats:
-        """Learn labels; return the forecasts just before each. `totals` are sums of weights."""
+        """Learn labels; return the predictions just before each. `totals` are sums of weights."""
         raise NotImplementedError
 
     def _n_rows(self, X: ArrayLike) -> int:
-        check_is_fitted(self, msg="%(name)s has learnt nothing yet: call fit or partial_fit first")
+        check_is_fitted(self, msg="%(name)s is not fitted: call fit or partial_fit first")
         return int(validate_data(self, X, reset=False, **ANY_VALUES).shape[0])
 
     def __sklearn_tags__(self) -> Tags:
@@ -94,25 +98,25 @@ class _Dummy(BaseEstimator):
 
 
 class OnlineDummyClassifier(ClassifierMixin, _Dummy):
-    """Forecast classes by how often they came, whatever the features are.
+    """Predict classes by their frequency, whatever the features are.
 
-    This is the forecaster of Krichevsky and Trofimov: `AMFClassifier` with a single node.
+    This is the predictor of Krichevsky and Trofimov: `AMFClassifier` with a single node.
 
     Parameters
     ----------
     dirichlet : float, default=None
-        α, what each class counts before any label was seen: class k has probability
+        α, the count of each class before any label is seen: class k has probability
         (n_k + α) / (n + α n_classes). None means 0.5 for two classes, 0.01 for more.
     classes : array-like, default=None
-        Classes that are known before they appear. Others become known with their first row;
-        `fit` knows all that it is given.
+        Classes that are known before they appear. Others are added with their first row; `fit`
+        adds all classes of y at the start.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     n_samples_seen_ : int
-        How many rows were learnt.
+        How many rows were learned.
 
     Examples
     --------
@@ -135,7 +139,7 @@ class OnlineDummyClassifier(ClassifierMixin, _Dummy):
         self.classes = classes
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the labels on top of what was learnt before; see `AMFClassifier.partial_fit`."""
+        """Learn the labels on top of what was learned before; see `AMFClassifier.partial_fit`."""
         self._learn(X, y, sample_weight, classes)
         return self
 
@@ -146,63 +150,69 @@ class OnlineDummyClassifier(ClassifierMixin, _Dummy):
         return self._learn(X, y, sample_weight, classes, "test_then_train")
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Forecast the probabilities of the classes, the same for all rows of X."""
+        """Predict the probabilities of the classes, the same for all rows of X."""
         if not hasattr(self, "classes_") and self.classes is not None:
-            n_classes = len(as_classes(self.classes))
+            n_classes = len(distinct_classes(self.classes))
             return np.full((check_array(X, **ANY_VALUES).shape[0], n_classes), 1 / n_classes)
         n_rows, known = self._n_rows(X), np.ones(len(self.classes_), dtype=bool)
-        return np.tile(self._forecast(self._counts, self._total, known), (n_rows, 1))
+        return np.tile(self._probabilities(self._counts, self._total, known), (n_rows, 1))
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Forecast the logarithms of the probabilities of the classes."""
+        """Predict the logarithms of the probabilities of the classes."""
         return np.log(self.predict_proba(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Forecast the most probable class, the same for all rows of X."""
+        """Predict the most probable class, the same for all rows of X."""
         best, announced = self.predict_proba(X).argmax(axis=1), np.asarray(self.classes)
-        return np.asarray(as_classes(getattr(self, "classes_", announced))[best])
+        return np.asarray(distinct_classes(getattr(self, "classes_", announced))[best])
 
     def predict_proba_one(self, x: Row) -> Floats:
-        """Forecast the probabilities of the classes for one row."""
+        """Predict the probabilities of the classes for one row."""
         return self.predict_proba([x]).ravel()
 
-    def _begin(self, labels: Any, classes: Any) -> None:
+    def _start(self, labels: Any, classes: Any) -> None:
         announced = self.classes if classes is None else classes
-        self.classes_ = unique_labels(labels)[0] if announced is None else as_classes(announced)
+        if announced is None:
+            self.classes_ = distinct_labels(labels)[0]
+        else:
+            self.classes_ = distinct_classes(announced)
         self._counts = np.zeros(len(self.classes_))
 
     def _count(self, labels: Any, weights: Floats, totals: Floats, way: Way) -> Floats:
-        learnt = np.flatnonzero(weights)
-        was_known = self._know(labels[learnt])
-        columns = np.searchsorted(self.classes_, labels[learnt])
-        forecasts = np.empty(0)  # unless they are asked for
+        learned = np.flatnonzero(weights)
+        was_known = self._add_classes(labels[learned])
+        columns = np.searchsorted(self.classes_, labels[learned])
+        predictions = np.empty(0)  # unless they are requested
         if way == "test_then_train":
             steps = np.zeros((len(totals), len(self.classes_)))
-            steps[0], steps[learnt + 1, columns] = self._counts, weights[learnt]
+            steps[0], steps[learned + 1, columns] = self._counts, weights[learned]
             counts = np.cumsum(steps, axis=0)[:-1]
-            forecasts = self._forecast(counts, totals[:-1, None], was_known | (counts > 0))
-        np.add.at(self._counts, columns, weights[learnt])
-        return forecasts
+            predictions = self._probabilities(counts, totals[:-1, None], was_known | (counts > 0))
+        np.add.at(self._counts, columns, weights[learned])
+        return predictions
 
-    def _know(self, labels: Any) -> NDArray[np.bool_]:
-        """Make classes of all labels; tell which classes were known before."""
-        old, brought = self.classes_, unique_labels(labels)[0]
-        if len({isinstance(label, str) for label in (*old[:1], *brought[:1])}) > 1:
-            raise TypeError(f"y holds {brought[0]!r}; the classes so far are {old.tolist()}")
-        if len(new := brought[~np.isin(brought, old)]):
-            self.classes_ = as_classes(np.concatenate([old, new]))
+    def _add_classes(self, labels: Any) -> NDArray[np.bool_]:
+        """Add the classes of labels; return which classes were known before."""
+        old, given = self.classes_, distinct_labels(labels)[0]
+        if len({isinstance(label, str) for label in (*old[:1], *given[:1])}) > 1:
+            raise TypeError(
+                f"y holds {given[0]!r}; labels must be all text or all numbers, and the classes so "
+                f"far are {old.tolist()}"
+            )
+        if len(new := given[~np.isin(given, old)]):
+            self.classes_ = distinct_classes(np.concatenate([old, new]))
         was_known: NDArray[np.bool_] = np.isin(self.classes_, old)
         counts, self._counts = self._counts, np.zeros(len(was_known))
         self._counts[was_known] = counts
         return was_known
 
-    def _forecast(self, counts: Floats, total: Any, known: NDArray[np.bool_]) -> Floats:
+    def _probabilities(self, counts: Floats, total: Any, known: NDArray[np.bool_]) -> Floats:
         """Return (n_k + α) / (n + αK) for known classes, 0 for others."""
         n_classes = known.sum(axis=-1, keepdims=True)
         alpha = np.where(n_classes <= 2, 0.5, 0.01) if self.dirichlet is None else self.dirichlet
-        shares = np.zeros(counts.shape)
-        np.divide(counts + alpha, total + alpha * n_classes, out=shares, where=known)
-        return shares
+        probabilities = np.zeros(counts.shape)
+        np.divide(counts + alpha, total + alpha * n_classes, out=probabilities, where=known)
+        return probabilities
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -211,7 +221,7 @@ class OnlineDummyClassifier(ClassifierMixin, _Dummy):
 
 
 class OnlineDummyRegressor(RegressorMixin, _Dummy):
-    """Forecast the mean of the labels so far, whatever the features are.
+    """Predict the mean of the labels so far, whatever the features are.
 
     Examples
     --------
@@ -223,23 +233,23 @@ class OnlineDummyRegressor(RegressorMixin, _Dummy):
     _sum: float  # of the labels, each times its weight
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> Self:
-        """Learn the labels on top of what was learnt before; see `AMFRegressor.partial_fit`."""
+        """Learn the labels on top of what was learned before; see `AMFRegressor.partial_fit`."""
         self._learn(X, y, sample_weight)
         return self
 
     def partial_fit_predict(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> Floats:
-        """Test, then train: forecast each row just before it is learnt; 0 before the first."""
+        """Test, then train: predict each row just before it is learned; 0 before the first."""
         return self._learn(X, y, sample_weight)
 
     def predict(self, X: ArrayLike) -> Floats:
-        """Forecast the mean of the labels, the same for all rows of X."""
+        """Predict the mean of the labels, the same for all rows of X."""
         return np.full(self._n_rows(X), self._sum / self._total)
 
-    def _begin(self, labels: Any, classes: Any) -> None:
+    def _start(self, labels: Any, classes: Any) -> None:
         self._sum = 0.0
 
     def _count(self, labels: Any, weights: Floats, totals: Floats, way: Way) -> Floats:
-        with naming("y"), np.errstate(over="ignore"):
+        with argument_named("y"), np.errstate(over="ignore"):
             sums = np.cumsum(np.append(self._sum, weights * labels.astype(np.float64)))
         if not np.isfinite(sums).all():
             raise ValueError("y holds values that are infinite, or overflow when added up")
@@ -261,8 +271,8 @@ _SHARED = (
 class MondrianForestClassifier(ForestClassifier):
     """The original Mondrian forest, which smooths along the path instead of mixing prunings.
 
-    Its trees are those of `AMFClassifier`. A node forecasts the classes seen below it, shrunk
-    towards what its parent forecasts, the less the longer the node has lived: a hierarchy of
+    Its trees are those of `AMFClassifier`. A node predicts the classes seen below it, shrunk
+    towards the prediction of its parent, the less the longer the node has lived: a hierarchy of
     normalised stable processes, approximated by interpolated Kneser–Ney smoothing.
 
     Parameters
@@ -270,12 +280,12 @@ class MondrianForestClassifier(ForestClassifier):
     n_estimators : int, default=10
         The number of trees.
     discount : float, default=None
-        γ: a node that lived for the time Δ passes on its classes with the discount exp(-γ Δ). None
-        means ten times the number of features, as in the authors' experiments.
+        γ: a node that lived for a time Δ passes its classes to its parent with the discount
+        exp(-γ Δ). None means ten times the number of features, as in the authors' experiments.
     lifetime : float, default=inf
-        λ: no split is made later.
+        λ: no split has a later time.
     split_pure : bool, default=False
-        Whether nodes whose labels are all equal are split too.
+        Whether nodes whose labels are all equal are split, too.
     categorical_features, max_nodes, max_bytes, classes, n_jobs, random_state
         As in `AMFClassifier`.
 
@@ -287,8 +297,9 @@ class MondrianForestClassifier(ForestClassifier):
     Notes
     -----
     With ``split_pure=True`` the partition has the law of the Mondrian process restricted to the
-    data. Otherwise leaves of one class wait, as the authors' do; but theirs keep all their points
-    and are split anew when another class comes, while ours keep their box, which is never cut.
+    data. Otherwise leaves of one class are not split, as in the authors' code. Theirs keep all
+    their points and are split when another class comes, while ours keep their box, which is never
+    split.
 
     References
     ----------
@@ -307,7 +318,7 @@ class MondrianForestClassifier(ForestClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: Forest._parameter_constraints[name] for name in _SHARED},
+        **{name: Estimator._parameter_constraints[name] for name in _SHARED},
         "discount": [Interval(Real, 0, 1e100, closed="right"), None],
         "lifetime": [Interval(Real, 0, None, closed="right")],
         "classes": ["array-like", None],
@@ -338,8 +349,8 @@ class MondrianForestClassifier(ForestClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _options(self) -> Options:
-        gamma = 10 * self.n_features_in_ if self.discount is None else self.discount
+    def _options(self, n_features: int) -> Options:
+        gamma = 10 * n_features if self.discount is None else self.discount
         return Options(
             step=1.0,
             use_aggregation=False,
@@ -348,12 +359,8 @@ class MondrianForestClassifier(ForestClassifier):
             predict_extends=False,
             discount=float(gamma),
             lifetime=float(self.lifetime),
-            max_nodes=self._limit("max_nodes"),
-            max_bytes=self._limit("max_bytes"),
+            **size_limits(self),
         )
 
-    def _box(self, n_features: int) -> Features | None:
-        return None
-
     def _dirichlet(self, n_classes: int) -> float:
-        return 0.5  # of no meaning here
+        return 0.5  # not used by this forest

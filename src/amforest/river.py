@@ -1,21 +1,32 @@
 """AMFClassifier and AMFRegressor for river: rows are dicts, and features come and go.
 
-Each holds the scikit-learn estimator of its name, and with it the same core.
+Each holds the scikit-learn estimator of its name, and so the same core.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from amforest import estimators
-from amforest._forest.base import Forest, Turn
-from amforest._forest.features import Floats
-from amforest._forest.named_columns import Columns, Features, Wish
+from amforest import classifier, regressor
+from amforest._forest.class_labels import ClassLabels
+from amforest._forest.core_handle import (
+    CoreHandle,
+    Fitted,
+    count_threads,
+    handle_of,
+    predict_row,
+    reserve_columns,
+    drop_numbers,
+)
+from amforest._forest.core_options import learning_rate
+from amforest._forest.encoder import Encoder, NamedColumns, NamedValues, Requested
+from amforest._forest.estimator import Estimator, learn_named_row, learn_named_rows
+from amforest._forest.inputs import Schema, as_rows, lists_columns
+from amforest._forest.losses import Floats
 
 try:
     from river import base
@@ -25,14 +36,14 @@ except ImportError as error:
 if TYPE_CHECKING:
     import pandas as pd
 
-T = TypeVar("T")
+_NO_COLUMNS = NamedColumns()
 
 
 class _River(base.Estimator):
-    """What both estimators share: all but the forecasts."""
+    """The base of both estimators: all but predictions."""
 
-    _estimator: ClassVar[type[Forest]]
-    _model: Forest
+    _estimator: ClassVar[type[Estimator]]
+    _model: Estimator
 
     def __init__(
         self,
@@ -44,7 +55,7 @@ class _River(base.Estimator):
         charge_first: bool = False,
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
-        categorical_features: Wish = "from_dtype",
+        categorical_features: Requested = "from_dtype",
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         n_jobs: int | None = None,
@@ -62,48 +73,43 @@ class _River(base.Estimator):
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.seed = seed
-        if isinstance(categorical_features, str | bytes | bytearray):  # no names of features
-            is_known = categorical_features == "from_dtype"
+        if isinstance(categorical_features, str | bytes | bytearray):  # not a list of names
+            is_valid = categorical_features == "from_dtype"
         else:
-            is_known = categorical_features is None or isinstance(categorical_features, Collection)
-        if not is_known:
+            is_valid = categorical_features is None or isinstance(categorical_features, Collection)
+        if not is_valid:
             raise ValueError(
                 f"categorical_features is {categorical_features!r}; it must be 'from_dtype', None "
                 "or a collection of names"
             )
-        # To the model, codes are numbers like others; only its core knows better.
+        # The rows that the model learns are encoded: its X has no categories.
         params = self._get_params() | {"categorical_features": None}
-        self._model = self._estimator(random_state=params.pop("seed"), **params)
-        self._columns = Columns()
+        replace_forest(self, self._estimator(random_state=params.pop("seed"), **params))
 
-    def learn_one(self, x: Features, y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: NamedValues, y: Any, w: float = 1.0) -> None:
         """Learn one row.
 
         Parameters
         ----------
         x
-            The features: name -> number or category. One that is absent or None is missing, and so
-            is a number that is NaN; a new one has been missing so far.
+            The features: name -> number or category. A feature that is absent or None is missing,
+            and so is a number that is NaN. New features may appear at any time.
         y
             The label.
         w
-            The weight: a row of weight w counts as w rows; one of weight 0 is not learnt.
+            The weight: a row of weight w counts as w rows; a row of weight 0 is not learned.
         """
         if w == 0:
             return
-        with self._model._lock:
-            if (row := self._columns.full_row(x)) is None:
-                self._learn_any(x, y, w)
-            else:
+        handle = handle_of(self._model)
+        with handle.lock:
+            columns = columns_of(handle.fitted)
+            if (row := columns.full_row(x)) is not None:
                 self._model.learn_one(row, y, w)
-
-    def _learn_any(self, x: Features, y: Any, w: float) -> None:
-        """Learn a row that may have features or categories that are new, or lack some."""
-        with Turn(self._model, [x]):
-            columns = self._columns.joined_by_row(x, self.categorical_features)
-            row = columns.row(x)
-            with nullcontext() if columns is self._columns else self._keeping(columns):
-                self._model._learn_one(row, y, w)
+                return
+            with handle.learning([x]):  # features or categories may be new, or missing
+                columns = columns.extend_by_row(x, self.categorical_features)
+                learn_named_row(self._model, columns, columns.row(x), y, w)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series | None = None) -> None:
         """Learn the rows of X, in their order: the same, bit for bit, as `learn_one` for each.
@@ -118,56 +124,44 @@ class _River(base.Estimator):
             The weights: one for each row or one for all. None means 1.
         """
         if not X.columns.is_unique:
-            raise ValueError(f"X has several columns of one name: {X.columns.tolist()}")
+            raise ValueError(
+                f"X has the columns {X.columns.tolist()}; each column must have a name of its own"
+            )
         labels, weights = np.asarray(y), None
         if w is not None:
             weights = np.broadcast_to(np.asarray(w, dtype=np.float64), len(X))
-            learnt = weights != 0
-            X, labels, weights = X[learnt], labels[learnt], weights[learnt]
+            learned = weights != 0
+            X, labels, weights = X[learned], labels[learned], weights[learned]
         if not len(X):
             return
-        with Turn(self._model, X):
-            columns = self._columns.joined_by_frame(X, self.categorical_features)
-            rows = columns.rows(X)
-            with self._keeping(columns):
-                self._model._learn_batch(rows, labels, sample_weight=weights)
-
-    @contextmanager
-    def _keeping(self, columns: Columns) -> Iterator[None]:
-        """Make room for the columns and keep them, unless there is an error.
-
-        Ctrl-C is none: it keeps what was learnt.
-        """
-        before = self._columns
-        with self._model._unchanged_on_error(Exception):
-            _make_room(self._model, columns)
-            self._columns = columns
-            try:
-                yield
-            except Exception:
-                self._columns = before
-                raise
-
-    def _ask(self, ask: Callable[[Any], T], rows: Callable[[Columns], Any]) -> T:
-        """Put rows to the model. If they do not fit it, it may just be learning new columns."""
-        try:
-            return ask(rows(self._columns))
-        except ValueError:
-            with self._model._lock:
-                return ask(rows(self._columns))
+        with self._handle.learning(X):
+            columns = columns_of(self._handle.fitted).extend_by_frame(X, self.categorical_features)
+            learn_named_rows(self._model, columns, columns.rows(X), labels, weights)
 
     @property
     def n_samples_seen_(self) -> int:
-        """How many rows were learnt."""
-        return self._model.n_samples_seen_ if self._model._has_learnt() else 0
+        """How many rows were learned."""
+        fitted = self._handle.fitted
+        return 0 if fitted is None else fitted.core.n_samples
+
+    @property
+    def _handle(self) -> CoreHandle:
+        return handle_of(self._model)
+
+    def _predict_row(self, fitted: Fitted, x: NamedValues) -> Floats:
+        return predict_row(fitted, columns_of(fitted).row(x))
+
+    def _predict_rows(self, fitted: Fitted, X: pd.DataFrame) -> Floats:
+        rows = as_rows(columns_of(fitted).rows(X))
+        return fitted.core.predict(rows, count_threads(self._model.n_jobs))
 
     def stats(self) -> dict[str, Any]:
         """Return how large the model is; see `amforest.AMFClassifier.stats`."""
         return self._model.stats()
 
     def to_bytes(self) -> bytes:
-        """Return the model as the bytes of a model file; see `amforest.model_io.model_file`."""
-        from amforest.model_io import model_file  # noqa: PLC0415
+        """Return the model as the bytes of a model file; see `amforest.model_io`."""
+        from amforest.model_io import model_file  # noqa: PLC0415  # which loads estimators
 
         return model_file.to_bytes(self)
 
@@ -176,21 +170,24 @@ class _River(base.Estimator):
 
         The features' names become `feature_names_in_` if all are strings.
         """
-        model, columns = copy.deepcopy(self._model), self._columns
-        names, categorical = list(columns.of), columns.categorical
+        model = copy.deepcopy(self._model)
+        handle = handle_of(model)
+        columns = columns_of(handle.fitted)
+        names, n_categorical = list(columns.of), len(columns.categorical)
         have_names = bool(names) and all(isinstance(name, str) for name in names)
-        if categorical:
-            numbers = list(range(len(categorical)))
-            model.categorical_features = categorical if have_names else numbers
+        if n_categorical:
+            indices = list(range(n_categorical))
+            model.categorical_features = columns.categorical if have_names else indices
         else:
             model.categorical_features = self.categorical_features
-        if model._has_learnt():
-            model._resize(len(columns.numbers) or int(not categorical), model._room)
-            model.n_features_in_ = max(len(names), 1)
-            model.is_categorical_ = np.arange(model.n_features_in_) < len(categorical)
-            model._categories = columns.categories if categorical else None
-            if have_names:
-                model.feature_names_in_ = np.array(names, dtype=object)
+        if handle.fitted is not None:
+            core = handle.fitted.core
+            n_numbers = len(columns.numbers) or int(not n_categorical)
+            is_categorical = np.arange(n_categorical + n_numbers) < n_categorical
+            schema = Schema(is_categorical, np.array(names, dtype=object) if have_names else None)
+            encoder = Encoder(schema, columns.categories if n_categorical else None)
+            core = drop_numbers(core, n_numbers)
+            handle.fitted = Fitted(encoder, handle.fitted.labels, core)
         return model
 
     @classmethod
@@ -204,33 +201,28 @@ class _River(base.Estimator):
         params = model.get_params(deep=False)
         if params.pop("partition") != "restricted":
             raise ValueError(
-                "model has partition='unrestricted': features cannot come and go there"
+                "model has partition='unrestricted'; it must be 'restricted', because features "
+                "come and go in river"
             )
-        params["step"] = model._eta()
-        for name in ("classes", "bounds", "bound"):  # what was announced stays in the copy
+        params["step"] = learning_rate(model)
+        for name in ("classes", "bounds", "bound"):  # the copy keeps the classes it has
             params.pop(name, None)
-        wish = params["categorical_features"]
-        if not (wish is None or isinstance(wish, str)):
-            params["categorical_features"] = list(model.categories_)
+        if lists_columns(params["categorical_features"]):
+            params["categorical_features"] = list(getattr(model, "categories_", ()))
         new = cls(seed=params.pop("random_state"), **params)
-        new._model = copy.deepcopy(model)
+        replace_forest(new, copy.deepcopy(model))
         new._model.categorical_features = None
-        if model._has_learnt():
-            # scikit-learn would warn of rows without names, and those given to the copy have none.
-            names = new._model.__dict__.pop("feature_names_in_", np.arange(model.n_features_in_))
-            codes = model._categories.codes if model._categories else ()
-            new._columns = Columns(
-                names[~model.is_categorical_].tolist(),
-                dict(zip(names[model.is_categorical_].tolist(), codes, strict=True)),
-            )
-            new._model._categories = None
-            _make_room(new._model, new._columns)
+        if (fitted := new._handle.fitted) is not None:
+            encoder = Encoder.of_named(_named_columns(fitted.encoder))
+            core = reserve_columns(fitted.core, encoder)
+            new._handle.fitted = Fitted(encoder, fitted.labels, core)
         return new
 
     @property
     def _raw_memory_usage(self) -> int:
-        core = self._model._core.n_bytes if self._model._has_learnt() else 0
-        return int(super()._raw_memory_usage) + core  # river counts Python's objects only
+        fitted = self._handle.fitted
+        n_bytes = 0 if fitted is None else fitted.core.n_bytes
+        return int(super()._raw_memory_usage) + n_bytes  # river counts Python's objects only
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -242,7 +234,7 @@ class _River(base.Estimator):
 class AMFClassifier(_River, base.MiniBatchClassifier):
     """Aggregated Mondrian forest for classification, for river.
 
-    New labels and new features may come at any time. Labels are strings, or numbers and bools.
+    New labels and new features may appear at any time. Labels are strings, or numbers and bools.
 
     Parameters
     ----------
@@ -251,8 +243,8 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
     charge_first, predict_extends, split_prior, max_nodes, max_bytes, n_jobs
         As in `amforest.AMFClassifier`.
     categorical_features
-        The names of features that hold categories, of any hashable kind. "from_dtype" means those
-        whose first value is text.
+        The names of features that hold categories, of any hashable type. "from_dtype" means the
+        features whose first value is text.
     seed
         The same number gives the same forest.
 
@@ -265,8 +257,8 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
     Accuracy: 89.75%
     """
 
-    _estimator = estimators.AMFClassifier
-    _model: estimators.AMFClassifier
+    _estimator = classifier.AMFClassifier
+    _model: classifier.AMFClassifier
 
     def __init__(
         self,
@@ -279,7 +271,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
         charge_first: bool = False,
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
-        categorical_features: Wish = "from_dtype",
+        categorical_features: Requested = "from_dtype",
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         n_jobs: int | None = None,
@@ -305,30 +297,27 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
     def _multiclass(self) -> bool:
         return True
 
-    def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
-        """Forecast the probabilities of the labels known so far: {} before any data."""
-        if not self._model._has_learnt():
+    def predict_proba_one(self, x: NamedValues, **kwargs: Any) -> dict[Any, float]:
+        """Predict the probabilities of the labels known so far: {} before any data."""
+        fitted = self._handle.fitted
+        if fitted is None:
             return {}
-        return self._ask(
-            lambda row: self._by_label(self._model.predict_proba_one(row)), lambda c: c.row(x)
-        )
+        return cast(ClassLabels, fitted.labels).by_label(self._predict_row(fitted, x))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Forecast the probabilities of the labels known so far, a column for each."""
+        """Predict the probabilities of the labels known so far, a column for each."""
         import pandas as pd  # noqa: PLC0415  # only for those who have frames
 
-        if not (self._model._has_learnt() and len(X)):
+        fitted = self._handle.fitted
+        if fitted is None or not len(X):
             return pd.DataFrame(index=X.index)
-
-        def frame(rows: Floats) -> pd.DataFrame:
-            probabilities = self._model.predict_proba(rows)
-            # As objects, labels keep their types.
-            return pd.DataFrame(probabilities, X.index, pd.Index(self._labels(), dtype=object))
-
-        return self._ask(frame, lambda c: c.rows(X))
+        by_index, labels = self._predict_rows(fitted, X), cast(ClassLabels, fitted.labels)
+        # As objects, labels keep their types.
+        columns = pd.Index(labels.names(by_index.shape[1]), dtype=object)
+        return pd.DataFrame(labels.sort_columns(by_index), X.index, columns)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """Forecast the most probable label of each row: None before any data."""
+        """Predict the most probable label of each row: None before any data."""
         import pandas as pd  # noqa: PLC0415
 
         probabilities = self.predict_proba_many(X)
@@ -337,19 +326,11 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
         labels = probabilities.columns.tolist()
         return pd.Series([labels[k] for k in probabilities.to_numpy().argmax(axis=1)], X.index)
 
-    def _by_label(self, probabilities: Floats) -> dict[Any, float]:
-        return dict(zip(self._labels(), probabilities.tolist(), strict=True))
-
-    def _labels(self) -> list[Any]:
-        """Return the labels as they were learnt, in the order of `classes_`."""
-        labels, order = list(self._model._index_of), self._model._sorted[1]
-        return labels if order is None else [labels[k] for k in order.tolist()]
-
 
 class AMFRegressor(_River, base.MiniBatchRegressor):
     """Aggregated Mondrian forest for regression, for river.
 
-    New features may come at any time.
+    New features may appear at any time.
 
     Parameters
     ----------
@@ -358,8 +339,8 @@ class AMFRegressor(_River, base.MiniBatchRegressor):
     split_prior, max_nodes, max_bytes, n_jobs
         As in `amforest.AMFRegressor`.
     categorical_features
-        The names of features that hold categories, of any hashable kind. "from_dtype" means those
-        whose first value is text.
+        The names of features that hold categories, of any hashable type. "from_dtype" means the
+        features whose first value is text.
     seed
         The same number gives the same forest.
 
@@ -372,30 +353,47 @@ class AMFRegressor(_River, base.MiniBatchRegressor):
     MAE: 0.28944
     """
 
-    _estimator = estimators.AMFRegressor
-    _model: estimators.AMFRegressor
+    _estimator = regressor.AMFRegressor
+    _model: regressor.AMFRegressor
 
-    def predict_one(self, x: Features, **kwargs: Any) -> float:
-        """Forecast the label: 0 before any data."""
-        if not self._model._has_learnt():
-            return 0.0
-        return self._ask(self._model.predict_one, lambda c: c.row(x))
+    def predict_one(self, x: NamedValues, **kwargs: Any) -> float:
+        """Predict the label: 0 before any data."""
+        fitted = self._handle.fitted
+        return 0.0 if fitted is None else float(self._predict_row(fitted, x)[0])
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """Forecast the label of each row: 0 before any data."""
+        """Predict the label of each row: 0 before any data."""
         import pandas as pd  # noqa: PLC0415
 
-        if not (self._model._has_learnt() and len(X)):
+        fitted = self._handle.fitted
+        if fitted is None or not len(X):
             return pd.Series(0.0, X.index)
-        return pd.Series(self._ask(self._model.predict, lambda c: c.rows(X)), X.index)
+        return pd.Series(self._predict_rows(fitted, X)[:, 0], X.index)
 
 
-def _make_room(model: Forest, columns: Columns) -> None:
-    room = columns.categories.room(model._room)
-    if not model._has_learnt():
-        model._room = room
-        return
-    if (columns.n_numbers, room) != (model._core.n_numbers, model._room):
-        model._resize(columns.n_numbers, room)
-    model.n_features_in_ = columns.width
-    model.is_categorical_ = np.zeros(columns.width, dtype=bool)
+def forest_of(model: Any) -> Estimator:
+    """Return the scikit-learn estimator that a model of river holds."""
+    forest: Estimator = model._model
+    return forest
+
+
+def replace_forest(model: Any, forest: Estimator) -> None:
+    """Let a model of river hold another estimator, which has learned river's columns."""
+    model._model = forest
+
+
+def columns_of(fitted: Fitted | None) -> NamedColumns:
+    """Return the features that a model of river has seen so far."""
+    columns = None if fitted is None else fitted.encoder.named
+    return _NO_COLUMNS if columns is None else columns
+
+
+def _named_columns(encoder: Encoder) -> NamedColumns:
+    """Return the columns of a scikit-learn estimator by their names, or else by their indices."""
+    schema = encoder.schema
+    names = np.arange(schema.n_features) if schema.names is None else schema.names
+    codes = () if encoder.categories is None else encoder.categories.codes
+    return NamedColumns(
+        names[~schema.is_categorical].tolist(),
+        dict(zip(names[schema.is_categorical].tolist(), codes, strict=True)),
+    )

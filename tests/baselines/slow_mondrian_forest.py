@@ -1,7 +1,7 @@
 """The label distribution of a Mondrian tree as its inventors write it: plain Python, no speed.
 
-Posterior means and forecasts of Lakshminarayanan, Roy and Teh, "Mondrian Forests: Efficient Online
-Random Forests" (NIPS 2014), over a tree that is given. The tests hold `MondrianForestClassifier` to
+Posterior means and predictions of Lakshminarayanan, Roy and Teh, "Mondrian Forests: Efficient
+Online Random Forests" (NIPS 2014), over a given tree. The tests hold `MondrianForestClassifier` to
 this file. It shares no code with the library.
 
 Their notation, and where it is in the table of one of our trees:

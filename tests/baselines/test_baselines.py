@@ -32,7 +32,7 @@ def stream(request):
     return request.param, X, y if request.param is OnlineDummyClassifier else X[:, 0] + 5
 
 
-def forecast(model, X):
+def predictions_of(model, X):
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
 
 
@@ -46,7 +46,7 @@ test_then_train.__test__ = False
 
 
 def state(model):
-    """All that a model has learnt, to be compared."""
+    """All that a model has learned, to be compared."""
     return {name: np.asarray(value).tolist() for name, value in vars(model).items()}
 
 
@@ -69,9 +69,9 @@ def krichevsky_trofimov(y, classes, alpha):
 def test_the_forecaster_is_that_of_krichevsky_and_trofimov(alpha, n_classes):
     y = np.random.default_rng(0).integers(0, n_classes, size=50)
     model = OnlineDummyClassifier(dirichlet=alpha, classes=range(n_classes))
-    forecasts = model.partial_fit_predict_proba(np.zeros((50, 2)), y)
+    predictions = model.partial_fit_predict_proba(np.zeros((50, 2)), y)
     exact = krichevsky_trofimov(y, range(n_classes), alpha)
-    assert forecasts.tolist() == [[float(p) for p in row] for row in exact[:-1]]
+    assert predictions.tolist() == [[float(p) for p in row] for row in exact[:-1]]
     assert model.predict_proba_one([0.0, 0.0]).tolist() == [float(p) for p in exact[-1]]
 
 
@@ -79,17 +79,17 @@ def test_the_forecaster_is_that_of_krichevsky_and_trofimov(alpha, n_classes):
 def test_dirichlet_defaults_to_a_half_for_two_classes_and_a_hundredth_for_more(n_classes, alpha):
     y = np.random.default_rng(0).integers(0, n_classes, size=50)
     model = OnlineDummyClassifier(classes=range(n_classes))
-    forecasts = model.partial_fit_predict_proba(np.zeros((50, 2)), y)
+    predictions = model.partial_fit_predict_proba(np.zeros((50, 2)), y)
     exact = np.array(krichevsky_trofimov(y, range(n_classes), alpha)[:-1], dtype=float)
-    np.testing.assert_allclose(forecasts, exact, rtol=1e-15)
+    np.testing.assert_allclose(predictions, exact, rtol=1e-15)
 
 
-def test_the_regressor_forecasts_the_mean_so_far():
+def test_the_regressor_predictions_the_mean_so_far():
     y = np.random.default_rng(0).integers(-9, 10, size=50).astype(float)
     model = OnlineDummyRegressor()
-    forecasts = model.partial_fit_predict(np.zeros((50, 2)), y)
+    predictions = model.partial_fit_predict(np.zeros((50, 2)), y)
     exact = [Fraction(0)] + [sum(map(Fraction, y[:i])) / i for i in range(1, 51)]
-    assert forecasts.tolist() == [float(mean) for mean in exact[:-1]]
+    assert predictions.tolist() == [float(mean) for mean in exact[:-1]]
     assert model.predict_one([0.0, 0.0]) == float(exact[-1])
 
 
@@ -103,14 +103,16 @@ def test_a_dummy_is_a_forest_that_cannot_tell_rows_apart(stream, dirichlet):
         model, forest = cls(), AMFRegressor(1)
     expected = test_then_train(forest, np.ones_like(X), y)
     np.testing.assert_allclose(test_then_train(model, X, y), expected, rtol=1e-12)
-    np.testing.assert_allclose(forecast(model, X), forecast(forest, np.ones_like(X)), rtol=1e-12)
+    np.testing.assert_allclose(
+        predictions_of(model, X), predictions_of(forest, np.ones_like(X)), rtol=1e-12
+    )
 
 
 def test_rows_and_their_values_do_not_matter(stream):
     cls, X, y = stream
     model = cls().fit(X, y)
-    forecasts = forecast(model, [["a", None, np.nan], [1.0, "b", np.inf]])
-    np.testing.assert_array_equal(forecasts, forecast(model, X)[:2])
+    predictions = predictions_of(model, [["a", None, np.nan], [1.0, "b", np.inf]])
+    np.testing.assert_array_equal(predictions, predictions_of(model, X)[:2])
     assert model.predict_one(X[0]) == model.predict(X)[5]
     assert model.score(X, y) <= 0.5
 
@@ -138,13 +140,13 @@ def test_batches_never_change_a_bit(stream, cuts):
     seen = 0
     for rows, labels, part in zip(*parts, strict=True):
         silent.partial_fit(rows, labels, sample_weight=part)
-        forecasts = test_then_train(in_batches, rows, labels, sample_weight=part)
+        predictions = test_then_train(in_batches, rows, labels, sample_weight=part)
         if cls is OnlineDummyClassifier:
             known = np.isin(at_once.classes_, in_batches.classes_)
             assert not expected[seen : seen + len(rows), ~known].any()
-            np.testing.assert_array_equal(forecasts, expected[seen : seen + len(rows), known])
+            np.testing.assert_array_equal(predictions, expected[seen : seen + len(rows), known])
         else:
-            np.testing.assert_array_equal(forecasts, expected[seen : seen + len(rows)])
+            np.testing.assert_array_equal(predictions, expected[seen : seen + len(rows)])
         seen += len(rows)
     assert state(in_batches) == state(silent) == state(at_once)
     assert at_once.n_samples_seen_ == np.count_nonzero(weights)
@@ -157,7 +159,7 @@ def test_row_by_row_is_the_same_as_in_one_call(stream):
     for i, (x, label) in enumerate(zip(X, y, strict=True)):
         if i > 0:
             known = np.isin(model.classes_, one_by_one.classes_) if expected.ndim > 1 else ...
-            np.testing.assert_array_equal(forecast(one_by_one, [x])[0], expected[i][known])
+            np.testing.assert_array_equal(predictions_of(one_by_one, [x])[0], expected[i][known])
         assert one_by_one.learn_one(x, label) is one_by_one
     assert state(one_by_one) == state(model)
 
@@ -167,7 +169,9 @@ def test_fit_starts_afresh_and_does_not_depend_on_the_order(stream):
     model = cls().fit(X[:50], y[:50]).fit(X[:, :2], y)
     assert model.n_features_in_ == 2
     expected = cls().fit(X[::-1, :2], y[::-1])
-    np.testing.assert_allclose(forecast(model, X[:, :2]), forecast(expected, X[:, :2]), rtol=1e-14)
+    np.testing.assert_allclose(
+        predictions_of(model, X[:, :2]), predictions_of(expected, X[:, :2]), rtol=1e-14
+    )
 
 
 def test_a_whole_weight_equals_as_many_rows(stream):
@@ -175,7 +179,7 @@ def test_a_whole_weight_equals_as_many_rows(stream):
     times = np.random.default_rng(0).integers(0, 4, size=200)
     model = cls().fit(X, y, sample_weight=times)
     repeated = cls().fit(X.repeat(times, axis=0), y.repeat(times))
-    np.testing.assert_allclose(forecast(model, X), forecast(repeated, X), rtol=1e-14)
+    np.testing.assert_allclose(predictions_of(model, X), predictions_of(repeated, X), rtol=1e-14)
     assert model.n_samples_seen_ == np.count_nonzero(times)
 
 
@@ -193,10 +197,10 @@ def test_a_copy_goes_on_alike_with_memory_of_its_own(stream, copier):
 
 def test_a_class_is_known_from_the_row_after_its_first():
     model = OnlineDummyClassifier(dirichlet=0.5)
-    forecasts = model.partial_fit_predict_proba([[0.0]] * 4, ["b", "b", "a", "c"])
+    predictions = model.partial_fit_predict_proba([[0.0]] * 4, ["b", "b", "a", "c"])
     assert model.classes_.tolist() == ["a", "b", "c"]
     expected = [[0, 0, 0], [0, 1, 0], [0, 1, 0], [1.5 / 4, 2.5 / 4, 0]]
-    assert forecasts.tolist() == expected
+    assert predictions.tolist() == expected
     model.learn_one([0.0], "B")
     assert model.classes_.tolist() == ["B", "a", "b", "c"]
     assert model.predict_proba_one([0.0]).tolist() == [1.5 / 7, 1.5 / 7, 2.5 / 7, 1.5 / 7]
@@ -206,10 +210,10 @@ def test_classes_may_be_announced_to_the_constructor_or_to_the_first_call():
     X, y = [[0.0]] * 3, ["b", "b", "z"]
     first = OnlineDummyClassifier(classes=["c", "b"])
     second = OnlineDummyClassifier()
-    forecasts = first.partial_fit_predict_proba(X, y)
+    predictions = first.partial_fit_predict_proba(X, y)
     again = second.partial_fit_predict_proba(X, y, classes=["b", "c"])
-    np.testing.assert_array_equal(forecasts, again)
-    assert forecasts.tolist() == [[0.5, 0.5, 0], [0.75, 0.25, 0], [2.5 / 3, 0.5 / 3, 0]]
+    np.testing.assert_array_equal(predictions, again)
+    assert predictions.tolist() == [[0.5, 0.5, 0], [0.75, 0.25, 0], [2.5 / 3, 0.5 / 3, 0]]
     second.partial_fit(X, y, classes=["z", "b", "c"])
     assert second.n_samples_seen_ == 6
 
@@ -224,9 +228,9 @@ def test_before_any_data_announced_classes_are_equally_likely():
 def test_a_row_of_weight_zero_brings_no_class_unless_it_is_fitted():
     X, y, weights = [[0.0]] * 3, [0, 5, 1], [1, 0, 1]
     model = OnlineDummyClassifier()
-    forecasts = model.partial_fit_predict_proba(X, y, sample_weight=weights)
+    predictions = model.partial_fit_predict_proba(X, y, sample_weight=weights)
     assert model.classes_.tolist() == [0, 1]
-    assert forecasts.tolist() == [[0, 0], [1, 0], [1, 0]]
+    assert predictions.tolist() == [[0, 0], [1, 0], [1, 0]]
     forest = AMFClassifier(1).fit(X, y, sample_weight=weights)
     assert model.fit(X, y, sample_weight=weights).classes_.tolist() == forest.classes_.tolist()
 
@@ -256,9 +260,9 @@ def unchanged(model, call, error, message):
 
 def test_without_data_there_is_a_clear_error(stream):
     cls, X, _ = stream
-    with pytest.raises(NotFittedError, match=f"{cls.__name__} has learnt nothing yet: call fit"):
+    with pytest.raises(NotFittedError, match=f"{cls.__name__} is not fitted: call fit"):
         cls().predict(X)
-    with pytest.raises(NotFittedError, match="learnt nothing yet"):
+    with pytest.raises(NotFittedError, match="is not fitted"):
         clone(cls().fit(*stream[1:])).predict_one(X[0])
 
 

@@ -1,4 +1,4 @@
-"""MondrianForestClassifier: its forecasts are those of the slow transcription, tree by tree."""
+"""MondrianForestClassifier: its predictions are those of the slow transcription, tree by tree."""
 
 import copy
 import pickle
@@ -43,20 +43,20 @@ def on_grid(seed, n_rows, n_classes):
     ("seed", "n_rows", "n_classes"),
     [*((seed, 6, 3) for seed in range(15)), (15, 300, 2), (16, 300, 5)],
 )
-def test_forecasts_equal_the_slow_transcription(seed, n_rows, n_classes, split_pure, lifetime):
+def test_predictions_equal_the_slow_transcription(seed, n_rows, n_classes, split_pure, lifetime):
     X, y, queries = on_grid(seed, n_rows, n_classes)
     gamma = [0.1, 1.0, 20.0][seed % 3]
     model = MondrianForestClassifier(
         8, discount=gamma, lifetime=lifetime, split_pure=split_pure, classes=range(n_classes),
         random_state=seed,
     ).fit(X, y)  # fmt: skip
-    forecasts = model.predict_proba_by_tree(queries)
+    predictions = model.predict_proba_by_tree(queries)
     for i in range(8 if n_rows < 10 else 1):
         root = slow.from_table(model.tree_table(i), lifetime)
         expected = [slow.predict(root, x, gamma) for x in queries.tolist()]
-        np.testing.assert_allclose(forecasts[:, i], expected, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(forecasts.sum(axis=2), 1, rtol=0, atol=1e-12)
-    assert (forecasts >= 0).all()
+        np.testing.assert_allclose(predictions[:, i], expected, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(predictions.sum(axis=2), 1, rtol=0, atol=1e-12)
+    assert (predictions >= 0).all()
 
 
 def test_the_partition_is_that_of_amf():
@@ -106,7 +106,7 @@ def test_copies_and_batches_change_nothing():
         assert other.predict_proba_one(X[0]).tobytes() == other.predict_proba(X[:1])[0].tobytes()
 
 
-def test_gaps_weights_categories_and_late_classes_are_learnt():
+def test_gaps_weights_categories_and_late_classes_are_learned():
     X, y, queries = on_grid(3, 200, 2)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     model = MondrianForestClassifier(3, random_state=0).partial_fit(X, y)
@@ -115,8 +115,8 @@ def test_gaps_weights_categories_and_late_classes_are_learnt():
     np.testing.assert_allclose(model.predict_proba(queries).sum(axis=1), 1)
     words = np.array([["red", 0.5], ["blue", 0.1], ["red", 0.3]], dtype=object)
     model = MondrianForestClassifier(3, categorical_features=[0], random_state=0)
-    forecasts = model.fit(words, [1, 0, 1]).predict_proba(words)
-    np.testing.assert_allclose(forecasts.sum(axis=1), 1)
+    predictions = model.fit(words, [1, 0, 1]).predict_proba(words)
+    np.testing.assert_allclose(predictions.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("params", [{"discount": -1.0}, {"lifetime": 0}, {"lifetime": "long"}])

@@ -63,7 +63,7 @@ def test_the_table_is_read_with_split_times_of_parents_as_birth_times(tree):
 
 
 @pytest.mark.parametrize("gamma", [None, *GAMMAS])
-def test_posterior_means_and_forecasts_are_distributions(tree, gamma):
+def test_posterior_means_and_predictions_are_distributions(tree, gamma):
     _, root, queries = tree
     means = slow.posterior_means(root, gamma)
     for g in [*means.values(), *(slow.predict(root, x, gamma) for x in queries)]:
@@ -129,7 +129,7 @@ def by_insertion(root, x, gamma):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("gamma", [0.3, 20.0])
-def test_the_forecast_is_the_mean_over_all_insertions_of_x(seed, gamma):
+def test_the_prediction_is_the_mean_over_all_insertions_of_x(seed, gamma):
     _, root, queries = grown(seed, n_rows=4)
     for x in queries[3:7]:
         expected = by_insertion(root, x, gamma)

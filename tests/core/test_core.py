@@ -5,7 +5,8 @@ import pytest
 
 from amforest import AMFClassifier, AMFRegressor
 from amforest._core import Rng
-from amforest._forest.base import tree_seeds
+from amforest._forest.core_handle import restore_core
+from amforest._forest.core_options import tree_seeds
 
 COLUMNS = (
     *("seeds", "n_nodes", "feature", "threshold", "split_time", "odds", "odds_scale", "kind"),
@@ -79,7 +80,7 @@ def test_whole_weights_add_up_to_what_32_bits_hold(classifier):
 
 
 def test_a_forest_learns_as_many_rows_as_it_can_number(classifier):
-    core = classifier._core_from(classifier._core.state() | {"n_samples": 2**31 - 2})
+    core = restore_core(classifier._core.state() | {"n_samples": 2**31 - 2})
     core.learn_row(np.zeros(3), 0)
     with pytest.raises(ValueError, match="at most"):
         core.learn_row(np.zeros(3), 0)
@@ -91,7 +92,7 @@ def restored(model, **changes):
     state = model._core.state()
     for name, change in changes.items():
         state["trees"][name] = change(state["trees"][name].copy())
-    return model._core_from(state)
+    return restore_core(state)
 
 
 def put(value, at=0):
@@ -159,7 +160,7 @@ def test_missing_arrays_are_noticed(classifier):
     state = classifier._core.state()
     del state["trees"]["odds"]
     with pytest.raises(ValueError, match="columns are missing"):
-        classifier._core_from(state)
+        restore_core(state)
 
 
 @pytest.mark.parametrize(

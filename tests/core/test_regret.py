@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from amforest import AMFClassifier, AMFRegressor
-from amforest._forest.base import tree_seeds
+from amforest._forest.core_options import tree_seeds
 from amforest.reference import ClassCounts, Generator, RunningMean, UnrestrictedTree
 from amforest.theory import (
     best_pruning,

@@ -27,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 import amforest.river
 from amforest import AMFClassifier, AMFRegressor
+from amforest._forest.core_handle import handle_of
 from amforest.baselines import (
     MondrianForestClassifier,
     OnlineDummyClassifier,
@@ -34,6 +35,7 @@ from amforest.baselines import (
 )
 from amforest.evaluation import Evaluator, progressive_validation
 from amforest.evaluation.curve import MOST_POINTS
+from amforest.river import columns_of
 from helpers import tables
 from river import compose, datasets, evaluate, linear_model, metrics, neighbors, preprocessing, tree
 
@@ -321,7 +323,7 @@ def test_river_learns_from_all_of_them(kind):
     result = validated(model, *(STREAMS | FRAMES)[kind]())
     assert same(result, validated(classifier(), X, WORDS))
     named = kind in FRAMES or kind == "dicts"
-    assert list(model._columns.of) == (NAMES if named else [0, 1, 2, 3])
+    assert list(columns_of(handle_of(model).fitted).of) == (NAMES if named else [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("kind", ["rows", "dicts"])

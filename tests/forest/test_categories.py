@@ -13,8 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from amforest import AMFClassifier, AMFRegressor, reference
-from amforest._forest.categories import MOST_CATEGORIES, pack, unpack
-from helpers import SWITCHES, assert_equal_tables, reference_table, reference_trees, tables
+from amforest._forest.categories import pack, unpack
+from amforest._forest.limits import MOST_CATEGORIES
+from helpers import (
+    SWITCHES,
+    assert_equal_tables,
+    reference_table,
+    reference_trees,
+    state_of,
+    tables,
+)
 
 MISSING = -2  # as a category of the streams below
 
@@ -58,7 +66,7 @@ def of_columns(n_columns):
     return OneHotTree
 
 
-def assert_equals_one_hot(table, expected, n_categories, never_learnt=()):
+def assert_equals_one_hot(table, expected, n_categories, never_learned=()):
     """Compare a table with one of the tree on one-hot columns."""
     ends = np.cumsum(n_categories)
     n_columns, n_numbers = ends[-1], expected["lower"].shape[1] - ends[-1]
@@ -74,7 +82,7 @@ def assert_equals_one_hot(table, expected, n_categories, never_learnt=()):
     np.testing.assert_array_equal(table["category"], category)
     np.testing.assert_array_equal(table["threshold"][is_number], expected["threshold"][is_number])
     seen = expected["upper"][:, :n_columns] == 1
-    np.testing.assert_array_equal(table["seen"], np.delete(seen, never_learnt, axis=1))
+    np.testing.assert_array_equal(table["seen"], np.delete(seen, never_learned, axis=1))
     for side in ("lower", "upper"):
         assert np.isnan(table[side][:, : len(ends)]).all()
         np.testing.assert_array_equal(
@@ -109,9 +117,9 @@ def streams(draw):
 
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 @given(streams())
-def test_trees_and_forecasts_equal_those_of_the_reference_on_one_hot_columns(stream):
+def test_trees_and_predictions_equal_those_of_the_reference_on_one_hot_columns(stream):
     codes, numbers, y, model, rng = stream
-    n_categories = np.maximum(codes.max(axis=0) + 1, 0) + 1  # the last one is never learnt
+    n_categories = np.maximum(codes.max(axis=0) + 1, 0) + 1  # the last one is never learned
     trees = reference_trees(model, of_columns(n_categories.sum()))
     half = len(y) // 2
     if half:
@@ -125,7 +133,7 @@ def test_trees_and_forecasts_equal_those_of_the_reference_on_one_hot_columns(str
     new = np.where(rng.random(codes.shape) < 0.3, n_categories - 1, codes)
     queries, moved = np.concatenate([codes, new]), np.concatenate([numbers, numbers + 0.5])
     by_tree = "predict_proba_by_tree" if isinstance(model, AMFClassifier) else "predict_by_tree"
-    forecasts = getattr(model, by_tree)(values(queries, moved)).reshape(len(queries), 2, -1)
+    predictions = getattr(model, by_tree)(values(queries, moved)).reshape(len(queries), 2, -1)
     for i, tree in enumerate(trees):
         table = model.tree_table(i)
         kinds = [
@@ -134,9 +142,9 @@ def test_trees_and_forecasts_equal_those_of_the_reference_on_one_hot_columns(str
         width = (n_categories.sum() + numbers.shape[1],)
         dtype = np.dtype([*kinds, ("lower", "f4", width), ("upper", "f4", width)])
         last = np.cumsum(n_categories) - 1
-        assert_equals_one_hot(table, reference_table(tree, dtype), n_categories, never_learnt=last)
+        assert_equals_one_hot(table, reference_table(tree, dtype), n_categories, never_learned=last)
         expected = [tree.predict(x) for x in one_hot(queries, moved, n_categories)]
-        np.testing.assert_array_equal(forecasts[:, i], expected)
+        np.testing.assert_array_equal(predictions[:, i], expected)
 
 
 @pytest.mark.parametrize("predict_extends", [False, True])
@@ -206,8 +214,8 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_all_ways_to_give_categories_grow_the_same_forest(way):
-    wish, given = WAYS[way]
-    model = new(categorical_features=wish).fit(given, Y)
+    requested, given = WAYS[way]
+    model = new(categorical_features=requested).fit(given, Y)
     assert tables(model) == tables(EXPECTED)
     assert model.is_categorical_.tolist() == [False, True, False, True]
     assert list(model.categories_.values()) == [X[name].unique().tolist() for name in WORDS]
@@ -235,15 +243,15 @@ def test_however_the_stream_is_cut_the_forest_is_the_same():
         assert model.categories_ == EXPECTED.categories_
 
 
-def test_one_row_at_a_time_gives_the_same_forest_and_the_same_forecasts():
+def test_one_row_at_a_time_gives_the_same_forest_and_the_same_predictions():
     model = new(categorical_features=[1, 3], classes=[0, 1])
-    forecasts = []
+    predictions = []
     for x, y in zip(X.to_numpy(dtype=object).tolist(), Y.tolist(), strict=True):
-        forecasts.append(model.predict_proba_one(x))
+        predictions.append(model.predict_proba_one(x))
         model.learn_one(x, y)
     assert tables(model) == tables(EXPECTED)
     tested = new(classes=[0, 1]).partial_fit_predict_proba(X, Y)
-    np.testing.assert_array_equal(tested, forecasts)
+    np.testing.assert_array_equal(tested, predictions)
     assert model.predict_one(X.iloc[0].tolist()) == EXPECTED.predict(X[:1])[0]
 
 
@@ -276,12 +284,12 @@ def test_rows_of_weight_zero_bring_no_categories():
     assert model.categories_ == EXPECTED.categories_
 
 
-def test_a_category_that_was_never_learnt_is_forecast_and_stays_unknown():
+def test_a_category_that_was_never_learned_is_predicted_and_stays_unknown():
     query = X[:3].assign(town=["nowhere", None, "town 1"])
-    forecasts = EXPECTED.predict_proba(query)
-    np.testing.assert_allclose(forecasts.sum(axis=1), 1)
+    predictions = EXPECTED.predict_proba(query)
+    np.testing.assert_allclose(predictions.sum(axis=1), 1)
     assert "nowhere" not in EXPECTED.categories_["town"]
-    assert EXPECTED.predict_proba(query).tobytes() == forecasts.tobytes()
+    assert EXPECTED.predict_proba(query).tobytes() == predictions.tobytes()
 
 
 GAPS = X.astype(object).where(np.random.default_rng(1).random(X.shape) < 0.8, None)
@@ -317,7 +325,7 @@ def test_a_hundred_categories_cost_bits():
     towns, y = rng.integers(100, size=5_000), rng.integers(2, size=5_000)
     model = AMFClassifier(1, categorical_features=[0], random_state=0).fit(towns[:, None], y)
     plain = AMFClassifier(1, random_state=0).fit(np.eye(100)[towns], y)
-    assert model._core.n_bytes < plain._core.n_bytes / 3
+    assert model.stats()["bytes"] < plain.stats()["bytes"] / 3
 
 
 def test_the_table_says_which_category_goes_right():
@@ -364,7 +372,7 @@ def with_town(value):
 
 BAD = {
     "NaN": (with_town(float("nan")), "X's column 3 holds NaN as a category.*give None"),
-    "a list": (with_town(["town"]), "X's column 3 holds what cannot be a category.*list"),
+    "a list": (with_town(["town"]), "X's column 3 holds a value that cannot be a category.*list"),
     "text as a number": (X.assign(size="1.5").to_numpy(object), "'1.5' is text"),
     "a sparse matrix": (sp.csr_array(np.ones((300, 4))), "X is sparse"),
     "ragged rows": ([[0.5, "red", 1.0, "town"], [0.5]] * 150, "rows differ in length"),
@@ -377,12 +385,12 @@ BAD = {
 def test_bad_values_are_named_and_change_nothing(method, name):
     given, message = BAD[name]
     model = new(categorical_features=[1, 3]).fit(X.to_numpy(object), Y)
-    before, attributes = tables(model), model.__dict__.copy()
+    before, attributes = tables(model), state_of(model)
     labels = () if method == "predict" else (Y,)
     with pytest.raises((ValueError, TypeError), match=message):
         getattr(model, method)(given, *labels)
     assert tables(model) == before
-    assert model.__dict__ == attributes
+    assert state_of(model) == attributes
 
 
 @pytest.mark.parametrize(
@@ -404,27 +412,27 @@ def test_a_bad_row_is_explained_and_changes_nothing(method, row, message):
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("requested", "message"),
     [
         ([True, False], "mask of length 2; X has 4"),
         ([1, 4], "between 0 and 3"),
         ([-1], "between 0 and 3"),
         (["colour", "shape"], "names 'shape', which is no column"),
-        ([0.5], "a mask, or numbers or names"),
+        ([0.5], "a mask, or indices or names"),
         ([[1]], "2 dimensions"),
         ("from dtype", "categorical_features"),
         (1, "categorical_features"),
     ],
 )
-def test_a_wish_that_makes_no_sense_is_explained(wish, message):
-    model = new(categorical_features=wish)
+def test_impossible_categorical_features_are_explained(requested, message):
+    model = new(categorical_features=requested)
     with pytest.raises(ValueError, match=message):
         model.fit(X, Y)
     assert not hasattr(model, "n_features_in_")
 
 
 def test_names_need_a_frame():
-    with pytest.raises(ValueError, match="gives names, but the columns of X have none"):
+    with pytest.raises(ValueError, match="holds names, but the columns of X have none"):
         new().fit(X.to_numpy(object), Y)
 
 
@@ -439,6 +447,6 @@ def test_there_may_be_65535_categories_and_no_more():
     rows = np.arange(MOST_CATEGORIES)[:, None]
     model = AMFClassifier(1, categorical_features=[0], split_pure=False, random_state=0)
     model.partial_fit(rows[:1], [0]).partial_fit(rows, np.zeros(len(rows), int))
-    with pytest.raises(ValueError, match="X's column 0 has 65536 categories; 65535 are the most"):
+    with pytest.raises(ValueError, match="X's column 0 has 65536 categories; the limit is 65535"):
         model.partial_fit([[MOST_CATEGORIES]], [0])
     assert len(model.categories_[0]) == MOST_CATEGORIES

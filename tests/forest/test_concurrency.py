@@ -1,4 +1,4 @@
-"""Many may forecast while one learns; learners wait for each other; processes."""
+"""Threads predict while one learns; learners wait for each other; child processes."""
 
 import multiprocessing
 import os
@@ -22,18 +22,18 @@ Y = (X[:, 0] > 0.5).astype(int)
 PROBE = X[:1] + np.float32(0.01)
 
 
-def while_it_learns(learn, ask, n_threads=4):
-    """Whatever `ask` gives in several threads, as long as `learn` runs in another."""
+def while_it_learns(learn, query, n_threads=4):
+    """What `query` returns in several threads, as long as `learn` runs in another."""
     done = threading.Event()
 
-    def keep_asking():
+    def keep_querying():
         answers = []
         while not done.is_set():
-            answers.append(ask())
+            answers.append(query())
         return answers
 
     with ThreadPoolExecutor(n_threads) as pool:
-        futures = [pool.submit(keep_asking) for _ in range(n_threads)]
+        futures = [pool.submit(keep_querying) for _ in range(n_threads)]
         try:
             learn()
         finally:
@@ -44,13 +44,13 @@ def while_it_learns(learn, ask, n_threads=4):
 
 @pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
 @pytest.mark.parametrize("way", ["rows", "batches"])
-def test_each_forecast_is_that_of_a_moment_between_two_rows(cls, way):
+def test_each_prediction_is_that_of_a_moment_between_two_rows(cls, way):
     model, twin = (cls(5, random_state=0).partial_fit(X[:5], Y[:5]) for _ in range(2))
-    ask = "predict_proba" if cls is AMFClassifier else "predict"
-    moments = {getattr(twin, ask)(PROBE).tobytes()}
+    method = "predict_proba" if cls is AMFClassifier else "predict"
+    moments = {getattr(twin, method)(PROBE).tobytes()}
     for x, y in zip(X[5:], Y[5:], strict=True):
         twin.learn_one(x, y)
-        moments.add(getattr(twin, ask)(PROBE).tobytes())
+        moments.add(getattr(twin, method)(PROBE).tobytes())
 
     def learn():
         size = 1 if way == "rows" else 100
@@ -61,13 +61,13 @@ def test_each_forecast_is_that_of_a_moment_between_two_rows(cls, way):
             else:
                 model.partial_fit(X[part], Y[part])
 
-    answers = while_it_learns(learn, lambda: getattr(model, ask)(PROBE).tobytes())
+    answers = while_it_learns(learn, lambda: getattr(model, method)(PROBE).tobytes())
     assert len(answers) > 10
     assert set(answers) <= moments
     assert tables(model) == tables(twin)
 
 
-def test_new_classes_and_categories_do_not_disturb_those_who_forecast():
+def test_new_classes_and_categories_do_not_disturb_those_who_predict():
     words = np.array([f"w{i // 20}" for i in range(len(X))])
     frame = pd.DataFrame({"size": X[:, 0], "word": words})
     model = AMFClassifier(3, categorical_features=["word"], random_state=0)
@@ -82,7 +82,7 @@ def test_new_classes_and_categories_do_not_disturb_those_who_forecast():
     assert len(model.classes_) == 75
 
 
-def test_new_features_do_not_disturb_those_who_forecast_in_river():
+def test_new_features_do_not_disturb_those_who_predict_in_river():
     model = RiverClassifier(3, seed=0)
     model.learn_one({"f0": 1.0}, True)
 
@@ -95,7 +95,7 @@ def test_new_features_do_not_disturb_those_who_forecast_in_river():
     assert all(sum(answer.values()) == pytest.approx(1) for answer in answers)
 
 
-QUESTIONS = {
+QUERIES = {
     "n_samples": lambda core: core.n_samples,
     "n_nodes": lambda core: core.n_nodes,
     "forecast_size": lambda core: core.forecast_size,
@@ -105,8 +105,8 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_who_waits_for_a_learner_keeps_no_other_thread_waiting(question):
+@pytest.mark.parametrize("name", QUERIES)
+def test_who_waits_for_a_learner_keeps_no_other_thread_waiting(name):
     core = AMFClassifier(1, split_pure=True, random_state=0).partial_fit(X, Y)._core
     rows = np.random.default_rng(1).random((150_000, 4), dtype=np.float32)
     labels = (rows[:, 0] > 0.5).astype(np.uint32)
@@ -118,11 +118,11 @@ def test_who_waits_for_a_learner_keeps_no_other_thread_waiting(question):
             ticks += 1
             time.sleep(0)
 
-    def ask():
+    def query():
         nonlocal most
         while not done.is_set():
             before = ticks
-            QUESTIONS[question](core)
+            QUERIES[name](core)
             most = max(most, ticks - before)
             time.sleep(0)
 
@@ -130,7 +130,7 @@ def test_who_waits_for_a_learner_keeps_no_other_thread_waiting(question):
     sys.setswitchinterval(60)  # so that nobody but those who wait give way
     try:
         with ThreadPoolExecutor(2) as pool:
-            pool.submit(tick), pool.submit(ask)
+            pool.submit(tick), pool.submit(query)
             core.learn(rows, labels, 1)
             done.set()
     finally:
@@ -177,10 +177,10 @@ def test_a_child_process_goes_on_with_its_own_copy(method):
     queue = context.Queue()
     process = context.Process(target=child, args=(model, queue))
     process.start()
-    learnt = queue.get(timeout=60)
+    learned = queue.get(timeout=60)
     process.join()
     assert model.to_bytes() == before
-    assert learnt == model.partial_fit(X[1500:], Y[1500:]).to_bytes()
+    assert learned == model.partial_fit(X[1500:], Y[1500:]).to_bytes()
 
 
 def test_a_fork_between_two_rows_leaves_both_usable():

@@ -1,9 +1,14 @@
 """Missing values: no extension, no wider range, and the way of the larger child."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from amforest import AMFClassifier, AMFRegressor
+from amforest._forest.core_handle import Fitted, handle_of, resize_core
+from amforest._forest.encoder import Encoder
+from amforest._forest.inputs import Schema
 from helpers import SWITCHES, assert_equal_tables, reference_table, reference_trees, tables
 
 
@@ -35,11 +40,11 @@ def test_the_core_equals_the_reference_with_gaps(seed, regression):
             tree.learn(x, label)
     queries = np.concatenate([X, 1.5 * X[::-1], np.full((1, 5), np.nan, np.float32)])
     predict = model.predict_by_tree if regression else model.predict_proba_by_tree
-    forecasts = predict(queries).reshape(len(queries), 2, -1)
+    predictions = predict(queries).reshape(len(queries), 2, -1)
     for i, tree in enumerate(trees):
         table = model.tree_table(i)
         assert_equal_tables(table, reference_table(tree, table.dtype))
-        np.testing.assert_array_equal(forecasts[:, i], [tree.predict(x) for x in queries])
+        np.testing.assert_array_equal(predictions[:, i], [tree.predict(x) for x in queries])
 
 
 @pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
@@ -71,8 +76,10 @@ def test_growing_in_features_equals_having_had_them_all_the_time():
     X[:60, 4:] = np.nan
     whole = AMFClassifier(classes=range(3), random_state=0).fit(X, y)
     model = AMFClassifier(classes=range(3), random_state=0).fit(X[:60, :4], y[:60])
-    model._resize(13, ())
-    model.n_features_in_ = 13
+    handle = handle_of(model)
+    core = resize_core(handle.fitted.core, 13, ())
+    schema = Schema(np.zeros(13, dtype=bool))
+    handle.fitted = Fitted(Encoder(schema), handle.fitted.labels, core)
     assert tables(model.partial_fit(X[60:], y[60:])) == tables(whole)
 
 
@@ -111,7 +118,5 @@ def test_none_in_a_row_is_missing():
 def test_saving_keeps_the_gaps():
     X, y, _ = stream_with_gaps(1)
     model = AMFClassifier(random_state=0).fit(X[:60], y[:60])
-    state = model.__getstate__()
-    copy = AMFClassifier()
-    copy.__setstate__(state)
+    copy = pickle.loads(pickle.dumps(model))
     assert tables(copy.partial_fit(X[60:], y[60:])) == tables(model.partial_fit(X[60:], y[60:]))

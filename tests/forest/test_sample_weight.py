@@ -1,12 +1,15 @@
 """A row of weight w counts as w rows: at the same point, one after the other."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import polygamma
 
 from amforest import AMFClassifier, AMFRegressor
+from amforest._core import WeightedClassifierForest
+from amforest._forest.core_handle import count_exactly, handle_of
 from helpers import SWITCHES, tables
 
 CLASSES = range(3)
@@ -76,11 +79,13 @@ def test_weights_of_one_change_no_bit(cls):
     X, y, _ = stream(cls)
     model = new(cls).fit(X, y)
     assert tables(new(cls).fit(X, y, sample_weight=np.ones(len(y)))) == tables(model)
-    # Real counts give the same forecasts as whole ones.
+    # Real counts give the same predictions as whole ones.
     real = new(cls).fit(X[:1], y[:1], sample_weight=[1.0])
     if cls is AMFClassifier:
-        real._expect_weights(np.array([0.5]))
-        assert type(real._core).__name__ == "WeightedClassifierForest"
+        handle = handle_of(real)
+        core = count_exactly(handle.fitted.core, np.array([0.5]))
+        assert isinstance(core, WeightedClassifierForest)
+        handle.fitted = replace(handle.fitted, core=core)
     real.partial_fit(X[1:], y[1:])
     np.testing.assert_array_equal(real.predict(X), model.predict(X))
     for name in ("odds", "counts" if cls is AMFClassifier else "mean"):
@@ -88,7 +93,7 @@ def test_weights_of_one_change_no_bit(cls):
 
 
 @pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
-def test_weight_zero_is_not_learnt(cls):
+def test_weight_zero_is_not_learned(cls):
     """Neither the labels nor the weights nor the partition change."""
     X, y, weights = stream(cls)
     weights[::3] = 0
@@ -106,11 +111,11 @@ def test_weight_zero_is_not_learnt(cls):
 
 def test_a_row_of_weight_zero_brings_no_new_class():
     model = AMFClassifier(random_state=0)
-    forecasts = model.partial_fit_predict_proba(
+    predictions = model.partial_fit_predict_proba(
         [[0.0], [1.0], [2.0]], [0, 5, 1], sample_weight=[1, 0, 1]
     )
     assert model.classes_.tolist() == [0, 1]
-    assert forecasts.shape == (3, 2)
+    assert predictions.shape == (3, 2)
     model = AMFClassifier(random_state=0)
     model.partial_fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], sample_weight=[0, 1, 1, 1])
     assert model.n_samples_seen_ == 3
@@ -165,6 +170,15 @@ def test_bad_weights_are_named_and_change_nothing(cls, weights):
     assert tables(model) == before
 
 
+@pytest.mark.parametrize("labels", [[0, 1, 2], [0, 1, 7]])
+def test_a_weight_that_is_too_small_in_any_part_changes_nothing(labels):
+    model = AMFClassifier(2, random_state=0).fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+    before = model.to_bytes()
+    with pytest.raises(ValueError, match=r"weights must be 0, or at least 2\*\*-100"):
+        model.partial_fit([[0.1], [0.2], [0.3]], labels, sample_weight=[1.0, 0.5, 1e-31])
+    assert model.to_bytes() == before
+
+
 def test_more_than_whole_numbers_can_count_is_counted():
     model = AMFClassifier(1, classes=[0, 1], random_state=0)
     model.fit([[0.0], [1.0]], [0, 1], sample_weight=[2**31 - 10, 5])
@@ -182,11 +196,11 @@ def test_single_rows_are_counted_beyond_whole_numbers_too(row):
     assert model.stats()["rejected_rows"] == 0
 
 
-def test_before_the_first_row_that_is_learnt_no_class_is_known():
+def test_before_the_first_row_that_is_learned_no_class_is_known():
     X, y = np.zeros((4, 1)), [5, 0, 1, 1]
-    forecasts = AMFClassifier(2).partial_fit_predict_proba(X, y, sample_weight=[0, 1, 1, 1])
-    assert forecasts[:2].tolist() == [[0, 0], [0, 0]]
-    assert forecasts[2].tolist() == [1, 0]
+    predictions = AMFClassifier(2).partial_fit_predict_proba(X, y, sample_weight=[0, 1, 1, 1])
+    assert predictions[:2].tolist() == [[0, 0], [0, 0]]
+    assert predictions[2].tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 7])
@@ -201,18 +215,18 @@ def test_before_the_first_row_that_is_learnt_no_class_is_known():
     ],
 )
 @pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
-def test_fractions_are_learnt_alike_by_all_ways_and_threads(cls, how, n_jobs):
+def test_fractions_are_learned_alike_by_all_ways_and_threads(cls, how, n_jobs):
     X, y, weights = stream(cls, 600)
     X[:, 2] = np.floor(5 * X[:, 2])
     weights /= 3
     is_class = cls is AMFClassifier
     at_once, by_row = (new(cls, n_jobs=jobs, **how) for jobs in (n_jobs, 1))
-    ask = "partial_fit_predict_proba" if is_class else "partial_fit_predict"
-    forecasts = getattr(at_once, ask)(X, y, sample_weight=weights)
+    method = "partial_fit_predict_proba" if is_class else "partial_fit_predict"
+    predictions = getattr(at_once, method)(X, y, sample_weight=weights)
     for i, (x, label, weight) in enumerate(zip(X, y, weights, strict=True)):
         if i in (1, 300, 599):
             one = by_row.predict_proba_one(x) if is_class else by_row.predict_one(x)
-            np.testing.assert_array_equal(one, forecasts[i])
+            np.testing.assert_array_equal(one, predictions[i])
         by_row.learn_one(x, label, weight)
     fitted = new(cls, n_jobs=n_jobs, **how).partial_fit(X, y, sample_weight=weights)
     assert tables(at_once) == tables(by_row) == tables(fitted)

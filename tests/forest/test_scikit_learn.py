@@ -1,4 +1,4 @@
-"""The estimators at work inside scikit-learn."""
+"""The estimators pass scikit-learn's checks and work with its tools."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,32 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from amforest import AMFClassifier, AMFRegressor
 from helpers import tables
+
+
+def order_matters(estimator):
+    """Expected failures: scikit-learn allows them where the order of the rows matters."""
+    kinds = ("dense", "sparse")
+    return {f"check_sample_weight_equivalence_on_{kind}_data": "order matters" for kind in kinds}
+
+
+# Together, the modes switch everything on and off.
+MODES = [
+    {},
+    {"split_pure": True, "charge_first": True, "predict_extends": True},
+    {"use_aggregation": False},
+]
+
+
+@parametrize_with_checks(
+    [cls(**mode) for cls in (AMFClassifier, AMFRegressor) for mode in MODES],
+    expected_failed_checks=order_matters,
+)
+def test_scikit_learn_checks_pass(estimator, check):
+    check(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +64,7 @@ def test_cross_validation_scores_a_regressor():
     assert cross_val_score(model, MinMaxScaler().fit_transform(X), y / y.std(), cv=3).mean() > 0.3
 
 
-def test_forecasts_can_be_calibrated(cancer):
+def test_predictions_can_be_calibrated(cancer):
     X, y = cancer
     X = MinMaxScaler().fit_transform(X)
     model = CalibratedClassifierCV(AMFClassifier(random_state=0), cv=3).fit(X[:400], y[:400])

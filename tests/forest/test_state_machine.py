@@ -1,4 +1,4 @@
-"""Learning, forecasting, saving, copying and refusing in any order: the trees stay what they are.
+"""Learning, predicting, saving, copying and refusing in any order: the trees stay what they are.
 
 Two models learn the same. One is saved and loaded, pickled and copied all the time, the other is
 left alone: they are equal to the bit after each step.
@@ -117,9 +117,9 @@ class Machine(RuleBasedStateMachine):
         return first
 
     def count(self, labels, weights):
-        learnt = [w for w in weights if w > 0]
-        self.n_rows += len(learnt)
-        self.weight += math.fsum(learnt)
+        learned = [w for w in weights if w > 0]
+        self.n_rows += len(learned)
+        self.weight += math.fsum(learned)
         new = [y for y, w in zip(labels, weights, strict=True) if w > 0 and y not in self.known]
         self.known += dict.fromkeys(new) if self.is_classifier else []
 
@@ -185,7 +185,7 @@ class Machine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.n_rows)
     @rule(data=st.data())
-    def forecast(self, data):
+    def predictions_of(self, data):
         x, before = self.row(data), self.moved.to_bytes()
         if not self.is_classifier:
             assert math.isfinite(self.both(lambda model: np.array([model.predict_one(x)]))[0])

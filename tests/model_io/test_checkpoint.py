@@ -440,7 +440,7 @@ def test_checkpoints_of_other_parameters_are_refused_and_left_alone(params, text
 @pytest.mark.parametrize("way", ["regressor", "mondrian", "river"])
 def test_checkpoints_of_another_class_are_refused(way, folder):
     filled(folder)
-    text = r"holds a amforest\.estimators\.AMFClassifier, but model is a amforest\."
+    text = r"holds a amforest\.classifier\.AMFClassifier, but model is a amforest\."
     with pytest.raises(ValueError, match=text):
         Checkpoint(ONE_BY_ONE[way][0](), folder).__enter__()
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from amforest import AMFClassifier, AMFRegressor
+from amforest._forest.core_handle import restore_core
 from amforest.baselines import MondrianForestClassifier
 from amforest.river import AMFClassifier as RiverClassifier
 
@@ -32,7 +33,7 @@ def test_forgetting_in_a_box_is_refused():
     state = model._core.state()
     state["bounds"] = np.array([[-1], [1]], dtype=np.float32)
     with pytest.raises(ValueError, match="no lifetime and no discount"):
-        model._core_from(state)
+        restore_core(state)
 
 
 @pytest.mark.parametrize("wish", [b"ab", bytearray(b"ab"), "ab", 3])

@@ -46,11 +46,11 @@ def parts(data):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_stream_makes_the_same_model_today(name):
     golden = GOLDEN[name]
-    model = golden.learnt()
+    model = golden.build()
     expected = ABOUT["files"][name]
-    if golden.n_learnt:
-        assert golden.forecasts(model) == expected["forecasts"]
-    assert golden.forecasts(golden.go_on(model)) == expected["next_forecasts"]
+    if golden.n_learned:
+        assert golden.predictions(model) == expected["forecasts"]
+    assert golden.predictions(golden.continue_learning(model)) == expected["next_forecasts"]
 
 
 def newer(data: bytes, document: dict) -> bytes:

@@ -105,7 +105,7 @@ def test_copies_go_on_as_the_model_does():
         assert bits(learn(other, ROWS[100:])) == whole
 
 
-def test_forecasting_makes_no_category_known():
+def test_predicting_makes_no_category_known():
     model = learn(AMFClassifier(2, seed=1), ROWS)
     before = bits(model)
     unknown = model.predict_proba_one({**ROWS[-1][0], "town": "nowhere"})
@@ -130,7 +130,7 @@ def test_a_stream_with_words_can_be_evaluated():
     ("x", "message"),
     [
         ({"colour": float("nan"), "size": 1.0}, "feature 'colour' holds NaN as a category"),
-        ({"colour": [1], "size": 1.0}, "feature 'colour' holds what cannot be a category"),
+        ({"colour": [1], "size": 1.0}, "feature 'colour' holds a value that cannot be a category"),
         ({"colour": "red", "size": "1.5"}, "feature 'size' is '1.5'; it must be a number"),
     ],
 )
@@ -143,6 +143,6 @@ def test_bad_values_are_named_and_change_nothing(x, message):
     assert bits(model) == before
 
 
-def test_a_wish_in_one_word_is_refused():
+def test_one_word_for_categorical_features_is_refused():
     with pytest.raises(ValueError, match="categorical_features is 'colour'"):
         AMFClassifier(categorical_features="colour")

@@ -23,6 +23,7 @@ from invariants import check_trees
 from numpy.typing import NDArray
 from result import Report, Result
 
+from amforest._forest.core_handle import Fitted, handle_of
 from amforest.model_io.model_file import ModelFormatError, from_bytes
 
 TITLE = "damaged model files"
@@ -46,16 +47,16 @@ def survives(data: bytes) -> bool:
 
 def exercise(model: Any) -> None:
     """Forecast, learn, save and load."""
-    forest = model._model if hasattr(model, "_model") else model
-    if not forest._has_learnt():
+    fitted = handle_of(model).fitted
+    if fitted is None:
         assert_saved(model)
         return
     check_trees(model)
-    rows, labels = probes(model, forest)
+    rows, labels = probes(model, fitted)
     check_forecasts(model, rows)
     check_batch(model, rows)
     learn(model, rows, labels)
-    if forest is not model:
+    if fitted.encoder.named is not None:
         learn(model, [{"a feature that is new": 1.0}], labels[:1])
     check_forecasts(model, rows)
     copy = assert_saved(model)
@@ -70,33 +71,29 @@ def assert_saved(model: Any) -> Any:
     return copy
 
 
-def probes(model: Any, forest: Any) -> tuple[list[Any], list[Any]]:
+def probes(model: Any, fitted: Fitted) -> tuple[list[Any], list[Any]]:
     """Some rows that the model must know what to do with, and labels that it knows."""
     numbers = [0.25, -3.0, math.nan, 1e30]
-    if forest._core.bounds is not None:
-        low, high = forest._core.bounds
+    columns, bounds = fitted.encoder.named, fitted.core.bounds
+    if bounds is not None:
+        low, high = bounds
         points = [np.clip(low + (high - low) * np.float32(k / 3), low, high) for k in range(4)]
         rows: list[Any] = [point.tolist() for point in points]
-    elif forest is not model:
-        known = river_categories(model)
-        values = [(name, known.get(name, numbers)) for name in model._columns.of]
+    elif columns is not None:
+        known = dict(zip(columns.categorical, columns.categories.lists(), strict=True))
+        values = [(name, known.get(name, numbers)) for name in columns.of]
         rows = [{name: at(k, some) for name, some in values} for k in range(4)]
     else:
-        lists = iter(forest._categories.lists() if forest._categories else ())
-        columns = [next(lists) if is_one else numbers for is_one in forest.is_categorical_]
-        rows = [[at(j + k, values) for j, values in enumerate(columns)] for k in range(4)]
-    labels = list(getattr(forest, "_index_of", (1.0, -1.0, 0.5)))
+        lists = iter(model.categories_.values())
+        per_column = [next(lists) if is_one else numbers for is_one in model.is_categorical_]
+        rows = [[at(j + k, values) for j, values in enumerate(per_column)] for k in range(4)]
+    labels = list(getattr(fitted.labels, "index_of", (1.0, -1.0, 0.5)))
     return rows, [labels[k % len(labels)] for k in range(4)]
 
 
 def at(k: int, values: list[Any]) -> Any:
     """Return one of the values, or None after the last."""
     return [*values, None][k % (len(values) + 1)]
-
-
-def river_categories(model: Any) -> dict[Any, list[Any]]:
-    columns = model._columns
-    return dict(zip(columns.categorical, columns.categories.lists(), strict=True))
 
 
 def forecast(model: Any, x: Any) -> NDArray[np.float64]:
@@ -138,7 +135,7 @@ def check_batch(model: Any, rows: list[Any]) -> None:
 def table(model: Any, rows: list[Any]) -> Any:
     X = np.empty((len(rows), len(rows[0])), dtype=object)
     X[:] = rows
-    if model._categories is None:
+    if not model.is_categorical_.any():
         X = X.astype(np.float64)
     names = getattr(model, "feature_names_in_", None)
     return X if names is None else pd.DataFrame(X, columns=names)

@@ -1,29 +1,39 @@
-"""What users call X, as rows of float32: arrays, lists, data frames, sparse matrices.
+"""Validation of X: arrays, lists, data frames and sparse matrices become a `Table`.
 
-A number that is missing is NaN, a category None. A sparse matrix stays sparse until its rows are
+A missing number is NaN, a missing category None. A sparse matrix stays sparse until its rows are
 needed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import _num_samples, check_array, check_X_y, validate_data
+from sklearn.utils.validation import (
+    _get_feature_names,
+    _num_samples,
+    check_array,
+    check_X_y,
+    validate_data,
+)
 
-from amforest._forest.categories import ROWS_AT_ONCE, Column, find_columns
+from amforest._forest.categories import ROWS_AT_ONCE, Column, select_columns
+from amforest._forest.limits import LARGEST_FEATURE, LEAST_WEIGHT
+from amforest._forest.losses import Floats
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
     from narwhals.series import Series
 
 Features = NDArray[np.float32]
-Sparse: TypeAlias = Any  # scipy's csr_matrix or csr_array, whose types are not known
+Sparse: TypeAlias = Any  # scipy's csr_matrix or csr_array, which have no types
 
 BLOCK_BYTES = 2**22  # of dense memory for the rows of a sparse matrix
 CONVERSION: dict[str, Any] = {
@@ -32,11 +42,12 @@ CONVERSION: dict[str, Any] = {
     "ensure_all_finite": "allow-nan",
     "accept_sparse": "csr",
 }
+_ANY_VALUES: dict[str, Any] = {"dtype": None, "ensure_all_finite": False}
 _ADVICE = {
-    "Datetime": "turn times into numbers first, such as seconds since a fixed day",
-    "Date": "turn dates into numbers first, such as days since a fixed one",
-    "Time": "turn times into numbers first, such as seconds since midnight",
-    "Duration": "turn durations into numbers first, such as seconds",
+    "Datetime": "convert times to numbers first, such as seconds since a fixed day",
+    "Date": "convert dates to numbers first, such as days since a fixed day",
+    "Time": "convert times to numbers first, such as seconds since midnight",
+    "Duration": "convert durations to numbers first, such as seconds",
     "Struct": "make a column of each field first",
     "String": "name columns of categories in categorical_features",
     "Categorical": "name columns of categories in categorical_features",
@@ -44,21 +55,44 @@ _ADVICE = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The columns of X: which hold categories, and their names if they have names."""
+
+    is_categorical: NDArray[np.bool_]
+    names: NDArray[Any] | None = None
+
+    @classmethod
+    def read(cls, from_dtype: NDArray[np.bool_], requested: Any, names: Any = None) -> Schema:
+        """Apply the parameter `categorical_features` to the columns of the first X."""
+        return cls(select_columns(requested, names, from_dtype), names)
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return len(self.is_categorical)
+
+    def categorical_columns(self) -> Iterator[tuple[int, str]]:
+        """Yield the indices of the columns that hold categories, and their names in errors."""
+        for j in np.flatnonzero(self.is_categorical).tolist():
+            yield j, f"X's column {j if self.names is None else self.names[j]!r}"
+
+
 @dataclass(frozen=True)
 class Table:
-    """X, checked: its columns of numbers, and those of categories."""
+    """A validated X: its columns of numbers, and those of categories."""
 
     numbers: Features | Sparse
     categories: list[Column]
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.numbers.shape[0])
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return int(self.numbers.shape[1]) + len(self.categories)
 
     def blocks(self, start: int, end: int) -> Iterator[slice]:
@@ -73,90 +107,121 @@ class Table:
             yield slice(first, min(first + height, end))
 
 
-def validated(estimator: Any, X: Any, *y: Any, reset: bool) -> tuple[Any, ...]:
+def validate(
+    estimator: Any, X: Any, *y: Any, schema: Schema | None = None
+) -> tuple[Schema, Table, Any]:
     """Check X, and y if given, as scikit-learn does.
 
     Parameters
     ----------
     estimator : estimator
-        Its `n_features_in_`, `feature_names_in_` and `is_categorical_` are set, or X is held to
-        them.
+        Its parameter `categorical_features` applies to the first X; later ones must fit its
+        `n_features_in_` and `feature_names_in_`.
     X : array-like, data frame or sparse matrix
     *y : array-like
-        The labels, if there are any.
-    reset : bool
-        Whether X is the first that the estimator sees.
+        The labels, if there are any. The first X has labels.
+    schema : Schema, default=None
+        The columns of the first X; None if this is the first.
 
     Returns
     -------
-    (table,) or (table, labels)
-        The numbers of the table are a contiguous array of float32, or a sparse matrix in CSR
-        format.
+    schema : Schema
+    table : Table
+        Its numbers are a contiguous array of float32, or a sparse matrix in CSR format.
+    labels : ndarray or None
     """
+    requested = estimator.categorical_features
     if (frame := as_frame(X)) is not None:
-        _check_columns(estimator, frame.to_native(), *y, reset=reset)
-        kinds = [type(kind).__name__ for kind in frame.schema.values()]
-        _find_categorical(estimator, np.isin(kinds, ("Categorical", "Enum")), reset=reset)
-        numbers: Any = _frame_rows(frame, estimator.is_categorical_)
-        columns = _frame_categories(frame, estimator)
-    elif expects_categories(estimator, reset=reset):
+        native = frame.to_native()
+        if schema is None:
+            kinds = [type(kind).__name__ for kind in frame.schema.values()]
+            is_category = np.isin(kinds, ("Categorical", "Enum"))
+            schema = Schema.read(is_category, requested, _get_feature_names(native))
+        else:
+            _check_columns(estimator, native)
+        numbers: Any = _frame_rows(frame, schema.is_categorical)
+        columns = _frame_categories(frame, schema)
+    elif lists_columns(requested) if schema is None else schema.is_categorical.any():
         values = as_objects(X)
-        any_values: dict[str, Any] = {"dtype": None, "ensure_all_finite": False}
-        validate_data(estimator, values, *y, reset=reset, **any_values)
-        _find_categorical(estimator, np.zeros(estimator.n_features_in_, dtype=bool), reset=reset)
-        table = separated(estimator, values)
+        _check(estimator, values, *y, is_first=schema is None, **_ANY_VALUES)
+        if schema is None:
+            schema = Schema.read(np.zeros(values.shape[1], dtype=bool), requested)
+        table = split_columns(values, schema)
         numbers, columns = table.numbers, table.categories
     elif is_plain(X, 2) and X.size > 0 and all(_are_indices(labels, len(X)) for labels in y):
-        # All that the other checks could find; they take longer than learning a hundred rows.
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        _find_categorical(estimator, np.zeros(X.shape[1], dtype=bool), reset=reset)
-        return Table(as_rows(X), []), *y
+        # The other checks could find nothing more, and take longer than learning a hundred rows.
+        if schema is not None:
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+        schema = schema or Schema.read(np.zeros(X.shape[1], dtype=bool), requested)
+        return schema, Table(as_rows(X), []), y[0] if y else None
     else:
-        checked = validate_data(estimator, _as_numbers(X), *y, reset=reset, **CONVERSION)
-        _find_categorical(estimator, np.zeros(estimator.n_features_in_, dtype=bool), reset=reset)
-        rows, *labels = checked if y else (checked,)
-        return Table(rows, []), *labels
+        values, how = _as_numbers(X), CONVERSION
+        rows, labels = _check(estimator, values, *y, is_first=schema is None, **how)
+        schema = schema or Schema.read(np.zeros(rows.shape[1], dtype=bool), requested)
+        return schema, Table(rows, []), labels
     how = CONVERSION | {"ensure_min_features": 0 if columns else 1}
     if y:
         rows, labels = check_X_y(numbers, *y, estimator=estimator, **how)
-        return Table(rows, columns), labels
+        return schema, Table(rows, columns), labels
     rows = check_array(numbers, estimator=estimator, input_name="X", **how)
-    return (Table(rows, columns),)
+    return schema, Table(rows, columns), None
+
+
+def validate_labels(table: Table, y: Any) -> NDArray[Any]:
+    """Check labels for a table that is already validated."""
+    how = CONVERSION | {"ensure_min_features": 0}
+    labels: NDArray[Any] = check_X_y(table.numbers, y, **how)[1]
+    return labels
+
+
+def validate_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:
+    """Return weights, one for each row, none below 0."""
+    with argument_named("sample_weight"):
+        weights: Floats = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+        )
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}; X has {n_rows} rows, so it must have shape "
+            f"({n_rows},)"
+        )
+    if weights.min() < 0:
+        raise ValueError(f"sample_weight holds {weights.min()}; weights must not be negative")
+    return weights
 
 
 def is_plain(values: Any, ndim: int) -> TypeGuard[NDArray[Any]]:
-    """Tell whether it is an array of numbers, and no subclass."""
+    """Return whether it is an array of numbers, and no subclass."""
     return type(values) is np.ndarray and values.ndim == ndim and values.dtype.kind in "fiu"
 
 
 def as_rows(X: NDArray[Any]) -> Features:
-    """Convert numbers to what the core takes."""
+    """Convert numbers to the core's type."""
     with np.errstate(over="ignore"):  # the core names what is too large
         return np.ascontiguousarray(X, dtype=np.float32)
+
+
+def _check(estimator: Any, values: Any, *y: Any, is_first: bool, **how: Any) -> tuple[Any, Any]:
+    """Check values, and y if given; later ones must have the columns of the first."""
+    if is_first:
+        rows, labels = check_X_y(values, *y, estimator=estimator, **how)
+        return rows, labels
+    checked = validate_data(estimator, values, *y, reset=False, **how)
+    return checked if y else (checked, None)
 
 
 def _are_indices(labels: Any, n_rows: int) -> bool:
     return is_plain(labels, 1) and labels.dtype.kind in "iu" and len(labels) == n_rows
 
 
-def _find_categorical(estimator: Any, from_dtype: NDArray[np.bool_], *, reset: bool) -> None:
-    if reset:
-        names = getattr(estimator, "feature_names_in_", None)
-        wish = estimator.categorical_features
-        estimator.is_categorical_ = find_columns(wish, names, from_dtype)
-
-
-def expects_categories(estimator: Any, *, reset: bool) -> bool:
-    """Tell whether arrays may hold more than numbers."""
-    if not reset:
-        return bool(estimator.is_categorical_.any())
-    wish = estimator.categorical_features
-    return not (wish is None or isinstance(wish, str))
+def lists_columns(requested: Any) -> bool:
+    """Return whether `categorical_features` lists columns, so that arrays may hold any values."""
+    return not (requested is None or isinstance(requested, str))
 
 
 def count_rows(estimator: Any, X: Any) -> int:
     """Return how many rows X has, before anything is known of its columns."""
-    if as_frame(X) is not None or expects_categories(estimator, reset=True):
+    if as_frame(X) is not None or lists_columns(estimator.categorical_features):
         return int(_num_samples(X))
     return int(check_array(_as_numbers(X), **CONVERSION).shape[0])
 
@@ -169,24 +234,31 @@ def dense(rows: Features | Sparse) -> Features:
     return array
 
 
-def check_size(rows: Features | Sparse) -> None:
-    """Refuse features that are infinite, or whose range extensions could overflow in float32."""
+def check_magnitudes(rows: Features | Sparse) -> None:
+    """Refuse features that are infinite or too large, before the first part is learned."""
     values = rows.data if issparse(rows) else rows
-    # fmax and fmin pass NaN by.
+    # fmax and fmin ignore NaN.
     largest = max(np.fmax.reduce(values, None, initial=0), -np.fmin.reduce(values, None, initial=0))
-    if largest <= 2.0**100:
+    if largest <= LARGEST_FEATURE:
         return
     if issparse(rows):
         raise ValueError("X holds values beyond ±2**100 (about 1e30): scale it down")
-    i, j = np.argwhere(np.abs(values) > 2.0**100)[0].tolist()
+    i, j = np.argwhere(np.abs(values) > LARGEST_FEATURE)[0].tolist()
     raise ValueError(
         f"X[{i}, {j}] is {values[i, j]}; features must be finite and lie within ±2**100 (about "
         "1e30)"
     )
 
 
+def check_least_weight(weights: Floats | None) -> None:
+    """Refuse weights that are too small, before the first part is learned."""
+    if weights is None or not len(bad := weights[(weights > 0) & (weights < LEAST_WEIGHT)]):
+        return
+    raise ValueError(f"sample_weight holds {bad[0]}; weights must be 0, or at least 2**-100")
+
+
 def _as_numbers(X: Any) -> Any:
-    """Refuse what numpy would turn into numbers without being asked; NaN for what is masked."""
+    """Refuse what numpy would silently convert to numbers; masked values become NaN."""
     if issparse(X):
         return _without_duplicates(X)
     if isinstance(X, np.ma.MaskedArray):
@@ -197,31 +269,26 @@ def _as_numbers(X: Any) -> Any:
 
 
 def as_objects(X: Any) -> NDArray[Any]:
-    """Return values of any kinds as they are; None for what is masked."""
+    """Return values of any types as they are; masked values become None."""
     if issparse(X):
-        raise TypeError("X is sparse, which categorical_features cannot be; give a frame or array")
+        raise TypeError(
+            "X is sparse; with columns in categorical_features it must be a data frame or an array"
+        )
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(object), None)
     return X if isinstance(X, np.ndarray) else _as_array(X, dtype=object)
 
 
-def separated(estimator: Any, values: NDArray[Any]) -> Table:
-    """Return an array of any values as a table."""
-    numbers = _as_numbers(values.take(np.flatnonzero(~estimator.is_categorical_), axis=1))
+def split_columns(values: NDArray[Any], schema: Schema) -> Table:
+    """Split an array of any values into numbers and categories."""
+    numbers = _as_numbers(values.take(np.flatnonzero(~schema.is_categorical), axis=1))
     how = CONVERSION | {"ensure_min_features": 0}
-    # Floats have nothing else for what is missing.
+    # In an array of floats only NaN can stand for a missing category.
     columns = [
         Column(name, len(values), partial(_list_array, values[:, j]), values.dtype.kind == "f")
-        for j, name in _categorical_columns(estimator)
+        for j, name in schema.categorical_columns()
     ]
     return Table(check_array(numbers, input_name="X", **how), columns)
-
-
-def _categorical_columns(estimator: Any) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of the columns that hold categories, and how errors call them."""
-    names = getattr(estimator, "feature_names_in_", None)
-    for j in np.flatnonzero(estimator.is_categorical_).tolist():
-        yield j, f"X's column {j if names is None else names[j]!r}"
 
 
 def _as_array(X: Any, dtype: Any = None) -> NDArray[Any]:
@@ -237,7 +304,7 @@ def _as_array(X: Any, dtype: Any = None) -> NDArray[Any]:
 
 
 def _refuse_others(values: NDArray[Any], name: str) -> None:
-    """Refuse what is not a number; numpy would parse text, and count nanoseconds."""
+    """Refuse what is not a number: numpy would parse text, and convert times to nanoseconds."""
     kind = values.dtype.kind
     if kind in "mMV":
         advice = _ADVICE[{"m": "Duration", "M": "Datetime", "V": "Struct"}[kind]]
@@ -252,7 +319,7 @@ def _refuse_others(values: NDArray[Any], name: str) -> None:
 
 
 def _without_duplicates(X: Sparse) -> Sparse:
-    """Add up entries of the same place, before their sum is checked; X itself stays as it is."""
+    """Sum entries of the same place, so that their sum is checked; X itself does not change."""
     if X.format not in ("csr", "csc") or X.has_canonical_format:
         return X
     X = X.copy()
@@ -261,10 +328,10 @@ def _without_duplicates(X: Sparse) -> Sparse:
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Wrap a data frame of any library; None if X is none."""
+    """Wrap a data frame of any library; return None if X is not one."""
     if isinstance(X, np.ndarray | list | tuple) or issparse(X):
         return None
-    import narwhals.stable.v2 as nw  # noqa: PLC0415  # arrays do without it
+    import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
 
     try:
         frame = nw.from_native(X, pass_through=True)
@@ -279,14 +346,14 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return None
 
 
-def _check_columns(estimator: Any, X: Any, *y: Any, reset: bool) -> None:
-    """Set or check the names and the number of the columns."""
+def _check_columns(estimator: Any, X: Any) -> None:
+    """Check the names and the number of the columns."""
     try:
-        validate_data(estimator, X, *y, reset=reset, skip_check_array=True)
+        validate_data(estimator, X, reset=False, skip_check_array=True)
     except ValueError as error:
         if "must be in the same order" not in str(error):
             raise
-        # scikit-learn's suite demands that other orders are refused.
+        # scikit-learn's estimator checks require that other orders are refused.
         raise ValueError(f"{error}Select the columns by feature_names_in_ first.") from error
 
 
@@ -298,7 +365,7 @@ def _frame_rows(frame: nw.DataFrame[Any], is_categorical: NDArray[np.bool_]) -> 
         frame = frame.select(np.array(frame.columns)[~is_categorical].tolist())
     kinds = set(frame.schema.values())
     if len(kinds) == 1 and kinds.pop().is_float():
-        values = frame.to_numpy()  # at once: columns cost 0.1 ms each
+        values = frame.to_numpy()  # all at once: each column costs 0.1 ms
         if values.dtype != object:  # pandas' NA
             return values
     rows = np.empty(frame.shape, dtype=np.float32)
@@ -307,12 +374,12 @@ def _frame_rows(frame: nw.DataFrame[Any], is_categorical: NDArray[np.bool_]) -> 
     return rows
 
 
-def _frame_categories(frame: nw.DataFrame[Any], estimator: Any) -> list[Column]:
+def _frame_categories(frame: nw.DataFrame[Any], schema: Schema) -> list[Column]:
     # In pandas NaN is null; elsewhere null is None, and NaN a number.
     is_pandas = frame.implementation.is_pandas_like()
     return [
         Column(name, len(frame), partial(_list_series, frame[:, j]), is_pandas)
-        for j, name in _categorical_columns(estimator)
+        for j, name in schema.categorical_columns()
     ]
 
 
@@ -325,7 +392,7 @@ def _list_array(values: NDArray[Any], part: slice) -> list[Any]:
 
 
 def _column_values(column: Series[Any]) -> NDArray[Any]:
-    """Return numbers, with NaN for nulls of all kinds."""
+    """Return numbers, with NaN for nulls of any type."""
     name, kind = f"X's column {column.name!r}", type(column.dtype).__name__
     if kind in _ADVICE:
         raise ValueError(f"{name} must hold numbers only, not {column.dtype}: {_ADVICE[kind]}")
@@ -339,3 +406,20 @@ def _column_values(column: Series[Any]) -> NDArray[Any]:
         return np.where(column.is_null().to_numpy(), np.nan, values).astype(np.float32)
     except (TypeError, ValueError) as error:
         raise type(error)(f"column {column.name!r}: {error}") from error
+
+
+@contextmanager
+def argument_named(argument: str) -> Iterator[None]:
+    """Name the argument in numpy's errors of conversion."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not re.search("could not convert|real number|array element", str(error)):
+            raise
+        raise numbers_only(argument, error) from error
+
+
+def numbers_only(argument: str, error: Exception) -> Exception:
+    """Return an error that names the argument."""
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(f"{argument} must hold numbers only: {error}")

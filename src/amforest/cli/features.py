@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amforest.inspection import count_trees, flat_trees, total_weight
+
 
 @dataclass(frozen=True)
 class FeatureUse:
@@ -33,11 +35,11 @@ class FeatureUse:
 
 def feature_uses(model: Any) -> list[FeatureUse]:
     """Return how each feature of a fitted forest is used, those that rows meet most first."""
-    trees = model._core.state()["trees"]
+    trees = flat_trees(model)
     is_inner = trees["feature"] >= 0
     depths = _depths(trees["n_nodes"], is_inner)[is_inner]
     columns, weights = trees["feature"][is_inner], trees["n_samples"][is_inner].astype(float)
-    total = model._core.total_weight * model._core.n_trees
+    total = total_weight(model) * count_trees(model)
     uses = []
     for place, name in zip(_places(model), _names(model), strict=True):
         mine = columns == place

@@ -10,6 +10,7 @@ from rich.tree import Tree
 
 from amforest.cli.errors import CommandError
 from amforest.cli.features import feature_uses
+from amforest.inspection import count_trees
 from amforest.model_io import atomic_write, model_file
 
 MOST_CLASSES, MOST_FEATURES = 20, 30
@@ -32,7 +33,7 @@ def description(model: Any, extra: Any) -> dict[str, Any]:
         described["target"] = extra["scheme"].get("target")
     if not model.__sklearn_is_fitted__():
         return described
-    described["trees"] = model._core.n_trees
+    described["trees"] = count_trees(model)
     if hasattr(model, "classes_"):
         described["classes"] = [_plain(label) for label in model.classes_.tolist()]
     described["features"] = [vars(use) for use in feature_uses(model)]
@@ -81,7 +82,7 @@ def tree_of(model: Any, number: int, max_depth: int) -> Tree:
     """Return a tree to be printed, down to some depth."""
     if not model.__sklearn_is_fitted__():
         raise CommandError("the model has learnt nothing yet: it has no trees")
-    n_trees = model._core.n_trees
+    n_trees = count_trees(model)
     if not 0 <= number < n_trees:
         raise CommandError(f"--tree is {number}; the model has trees 0 to {n_trees - 1}")
     table = model.tree_table(number)

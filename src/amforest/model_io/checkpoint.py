@@ -25,8 +25,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_consistent_length, check_scalar
 from sklearn.utils.validation import _num_samples
 
-from amforest._forest.base import check_weights, tree_seeds
-from amforest._forest.features import Floats
+from amforest._forest.core_handle import handle_of
+from amforest._forest.core_options import tree_seeds
+from amforest._forest.inputs import validate_weights
+from amforest._forest.losses import Floats
 from amforest.model_io import atomic_write, document, model_file
 from amforest.model_io.interrupts import Signals
 from amforest.model_io.json_values import to_json
@@ -240,7 +242,7 @@ class Checkpoint(Generic[Model]):
         X, y, n_rows = _sliceable(X), _sliceable(y, labels=True), _num_samples(X)
         weights = how.pop("sample_weight", None)
         if weights is not None:
-            weights = check_weights(weights, n_rows)
+            weights = validate_weights(weights, n_rows)
         if self._knows(how.get("classes")):
             del how["classes"]
         for part in self._pieces(n_rows, weights):
@@ -367,7 +369,7 @@ def _n_samples(model: Any) -> int:
 
 
 def _lock(model: Any) -> AbstractContextManager[bool]:
-    lock: AbstractContextManager[bool] = getattr(model, "_model", model)._lock
+    lock: AbstractContextManager[bool] = handle_of(model).lock
     return lock
 
 

@@ -14,16 +14,13 @@ from os import PathLike
 from typing import Any
 
 import amforest
-from amforest._forest.base import Forest
 from amforest.model_io import atomic_write, safetensors_bytes
 from amforest.model_io.document import (
     FORMAT,
     Arrays,
     Document,
-    core_of,
-    core_taken_apart,
-    put_together,
-    taken_apart,
+    from_document,
+    to_document,
 )
 from amforest.model_io.json_values import as_kind, entry, has_keys
 
@@ -122,9 +119,9 @@ def from_bytes(data: bytes) -> Any:
                 f"amforest {amforest.__version__}, which reads formats up to {FORMAT}: install a "
                 "newer one"
             )
-        if version != FORMAT:
+        if version < 1:
             raise ValueError(f"there is no format {version}")
-        return put_together(document, arrays)
+        return from_document(document, arrays)
 
 
 def extra_of(data: bytes) -> Any:
@@ -132,20 +129,6 @@ def extra_of(data: bytes) -> Any:
     document, _ = _opened(data)
     with _reading():
         return document["extra"]
-
-
-def core_to_bytes(core: Any) -> bytes:
-    """Return a core alone, for pickling: what else there is pickles by itself."""
-    document, arrays = core_taken_apart(core)
-    return b"".join(_pieces({"format": FORMAT, "core": document}, arrays))
-
-
-def core_from_bytes(model: Forest, data: bytes) -> Any:
-    """Return the core for a model, from what `core_to_bytes` gave."""
-    document, arrays = _opened(data)
-    with _reading():
-        has_keys(document, ("format", "core"))
-        return core_of(model, document["core"], arrays)
 
 
 # Bytes
@@ -162,7 +145,7 @@ def _pieces(document: Document, arrays: Arrays) -> list[bytes | memoryview]:
 
 
 def _sealed(model: Any, extra: Any) -> list[bytes | memoryview]:
-    document, arrays = taken_apart(model)
+    document, arrays = to_document(model)
     return _pieces(document | {"extra": extra}, arrays)
 
 

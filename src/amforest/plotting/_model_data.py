@@ -19,7 +19,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from amforest._forest import base
+from amforest._forest.estimator import Estimator
 from amforest.plotting.colours import (
     DARK,
     GLYPHS,
@@ -29,7 +29,6 @@ from amforest.plotting.colours import (
     get_marker,
 )
 
-Estimator = base.Forest
 Floats = NDArray[np.float64]
 Table = NDArray[Any]
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from numpy.typing import ArrayLike
 
-from amforest._forest.features import _cells as cells_of
+from amforest.inspection import cells_of
 from amforest.plotting._model_data import (
     Estimator,
     Shades,

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from amforest._forest.base import check_weights
+from amforest._forest.inputs import validate_weights
 from amforest.theory.prunings import Floats
 
 
@@ -130,7 +130,7 @@ class OnlineToBatch(base.MetaEstimatorMixin, base.BaseEstimator):
             classes = np.unique(y) if afresh else classes
         weights = np.ones(len(y))
         if sample_weight is not None:
-            weights = check_weights(sample_weight, len(y))
+            weights = validate_weights(sample_weight, len(y))
         new = copy(self)
         if afresh or not hasattr(self, "estimator_"):
             new.estimator_, new.retained_ = base.clone(self.estimator), None

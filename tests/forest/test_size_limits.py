@@ -39,8 +39,8 @@ def test_a_full_tree_equals_the_reference_that_splits_no_more(partition, switch)
             expected[name] = table[name]  # cells here, points there
         assert_equal_tables(table, expected)
         assert len(table) == 21
-    forecasts = [np.mean([tree.predict(x) for tree in trees], axis=0) for x in X[80:100]]
-    np.testing.assert_allclose(model.predict_proba(X[80:100]), forecasts, rtol=1e-12)
+    predictions = [np.mean([tree.predict(x) for tree in trees], axis=0) for x in X[80:100]]
+    np.testing.assert_allclose(model.predict_proba(X[80:100]), predictions, rtol=1e-12)
 
 
 @pytest.mark.parametrize("max_nodes", [3, 7, 100, 101, 600])
@@ -96,10 +96,10 @@ def test_limits_do_not_depend_on_batches_or_threads():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"max_nodes": 9}, "max_nodes is 9; it is shared by 10 trees"),
+        ({"max_nodes": 9}, "max_nodes is 9; the 10 trees divide it"),
         ({"max_nodes": 0}, "max_nodes"),
         ({"max_nodes": 1.5}, "max_nodes"),
-        ({"max_bytes": 9}, "max_bytes is 9; it is shared by 10 trees"),
+        ({"max_bytes": 9}, "max_bytes is 9; the 10 trees divide it"),
         ({"max_bytes": 1000}, "max_nodes and max_bytes must let each tree have a node"),
     ],
 )
@@ -116,29 +116,29 @@ def test_stats_tell_size_and_success():
         **{"samples": 0, "nodes": 0, "depth": 0, "bytes": 0},
         **{"progressive_loss": None, "rejected_rows": 0},
     }
-    forecasts = model.partial_fit_predict_proba(X, Y)
+    predictions = model.partial_fit_predict_proba(X, Y)
     stats = model.stats()
     trees = [model.tree_table(i) for i in range(3)]
     assert stats["samples"] == 400
     assert stats["nodes"] == sum(map(len, trees))
     assert stats["depth"] == max(tree["depth"].max() for tree in trees)
-    assert stats["progressive_loss"] == pytest.approx(-np.log(forecasts[range(400), Y]).mean())
+    assert stats["progressive_loss"] == pytest.approx(-np.log(predictions[range(400), Y]).mean())
 
 
 def test_nobody_is_charged_for_rows_before_anything_is_known():
     model = AMFClassifier(3, random_state=0)
     weights = np.append([0, 0], np.ones(398))
-    forecasts = model.partial_fit_predict_proba(X, Y, sample_weight=weights)
-    assert not forecasts[:3].any()
-    chances = np.maximum(forecasts[range(3, 400), Y[3:]], np.finfo(float).eps)
+    predictions = model.partial_fit_predict_proba(X, Y, sample_weight=weights)
+    assert not predictions[:3].any()
+    chances = np.maximum(predictions[range(3, 400), Y[3:]], np.finfo(float).eps)
     assert model.stats()["progressive_loss"] == pytest.approx(-np.log(chances).mean())
 
 
 def test_the_progressive_loss_weighs_rows_and_starts_afresh_with_fit():
     model = AMFRegressor(3, random_state=0)
     weights = RNG.uniform(size=400)
-    forecasts = model.partial_fit_predict(X, X[:, 0], weights)
-    expected = np.average((forecasts - X[:, 0]) ** 2, weights=weights)
+    predictions = model.partial_fit_predict(X, X[:, 0], weights)
+    expected = np.average((predictions - X[:, 0]) ** 2, weights=weights)
     assert model.stats()["progressive_loss"] == pytest.approx(expected)
     assert model.partial_fit(X, X[:, 0]).stats()["progressive_loss"] == pytest.approx(expected)
     assert model.fit(X, X[:, 0]).stats()["progressive_loss"] is None

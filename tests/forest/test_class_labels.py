@@ -1,4 +1,4 @@
-"""Classes that nobody announced: each is known from its first row on."""
+"""Labels and classes: announced, or added with the first row of a class."""
 
 import pickle
 import threading
@@ -21,7 +21,7 @@ def stream():
     return X, y
 
 
-def learnt_in_batches(X, y, size, **params):
+def learned_in_batches(X, y, size, **params):
     model = AMFClassifier(3, random_state=0, **params)
     for start in range(0, len(y), size):
         model.partial_fit(X[start : start + size], y[start : start + size])
@@ -35,7 +35,7 @@ def test_the_forest_does_not_depend_on_the_batches(stream, size, n_jobs):
     model = AMFClassifier(3, random_state=0)
     for x, label in zip(X, y.tolist(), strict=True):
         model.learn_one(x, label)
-    batches = learnt_in_batches(X, y, size, n_jobs=n_jobs)
+    batches = learned_in_batches(X, y, size, n_jobs=n_jobs)
     assert tables(model) == tables(batches)
     np.testing.assert_array_equal(model.predict_proba(X), batches.predict_proba(X))
 
@@ -44,7 +44,7 @@ def test_the_forest_does_not_depend_on_the_batches(stream, size, n_jobs):
 def test_the_forest_equals_the_reference_that_learns_its_classes(stream, dirichlet):
     """K is the number of classes known so far, that of the row included."""
     X, y = stream
-    model = learnt_in_batches(X, y, 600, dirichlet=dirichlet)
+    model = learned_in_batches(X, y, 600, dirichlet=dirichlet)
     order = list(dict.fromkeys(y.tolist()))
     trees = reference_trees(AMFClassifier(3, classes=order, random_state=0))
     for tree in trees:
@@ -77,12 +77,12 @@ def set_prior(tree, alpha, n_classes):
 
 def test_classes_are_sorted_and_so_are_the_columns(stream):
     X, y = stream
-    model = learnt_in_batches(X, y, 50)
+    model = learned_in_batches(X, y, 50)
     np.testing.assert_array_equal(model.classes_, np.unique(y))
-    forecasts = model.predict_proba(X)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[forecasts.argmax(axis=1)])
-    np.testing.assert_allclose(forecasts.sum(axis=1), 1, rtol=1e-12)
-    np.testing.assert_array_equal(model.predict_proba_one(X[7]), forecasts[7])
+    predictions = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[predictions.argmax(axis=1)])
+    np.testing.assert_allclose(predictions.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_array_equal(model.predict_proba_one(X[7]), predictions[7])
     counts = model.tree_table(0)["counts"][0]
     np.testing.assert_array_equal(counts, np.unique(y, return_counts=True)[1])
 
@@ -107,23 +107,23 @@ def test_a_class_beyond_the_announced_ones_extends_the_model(stream):
 def test_testing_then_training_gives_unknown_classes_no_probability(stream):
     X, y = stream
     model = AMFClassifier(3, random_state=0)
-    forecasts = model.partial_fit_predict_proba(X, y)
+    predictions = model.partial_fit_predict_proba(X, y)
     one_by_one = AMFClassifier(3, random_state=0).learn_one(X[0], y[0])
-    assert not forecasts[0].any()
+    assert not predictions[0].any()
     for i in range(1, len(y)):
         known = np.isin(model.classes_, y[:i])
-        np.testing.assert_array_equal(forecasts[i, known], one_by_one.predict_proba_one(X[i]))
-        assert not forecasts[i, ~known].any()
+        np.testing.assert_array_equal(predictions[i, known], one_by_one.predict_proba_one(X[i]))
+        assert not predictions[i, ~known].any()
         one_by_one.learn_one(X[i], y[i])
 
 
 def test_strings_and_bools_are_labels_too(stream):
     X, _ = stream
     names = np.array(["b", "a", "long name"])[np.minimum(np.arange(600) // 200, 2)]
-    model = learnt_in_batches(X, names, 100)
+    model = learned_in_batches(X, names, 100)
     assert model.classes_.tolist() == ["a", "b", "long name"]
     assert model.predict_one(X[0]) in names
-    flags = learnt_in_batches(X, np.arange(600) > 300, 100)
+    flags = learned_in_batches(X, np.arange(600) > 300, 100)
     assert flags.classes_.tolist() == [False, True]
     assert flags.predict_one(X[599]) in (False, True)
 
@@ -147,7 +147,7 @@ def test_a_label_that_rounding_would_make_a_known_one_is_new():
 
 def test_copies_go_on_alike(stream):
     X, y = stream
-    model = learnt_in_batches(X[:300], y[:300], 50)
+    model = learned_in_batches(X[:300], y[:300], 50)
     copy = pickle.loads(pickle.dumps(model))
     assert tables(model.partial_fit(X[300:], y[300:])) == tables(copy.partial_fit(X[300:], y[300:]))
 
@@ -163,15 +163,15 @@ def test_there_are_at_most_65535_classes():
         AMFClassifier(classes=range(65_536)).partial_fit([[0.5]], [1])
 
 
-def test_others_forecast_while_a_class_is_being_learnt():
-    """Each forecast is one of some moment: a distribution over the classes known then."""
+def test_others_predict_while_a_class_is_being_learned():
+    """Each prediction is a distribution over the classes known at some moment."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(3_000, 3)).astype(np.float32)
     y = rng.permutation(200)[np.arange(3_000) // 15]  # a new class every 15 rows
     model = AMFClassifier(3, split_pure=True, random_state=0).partial_fit(X[:15], y[:15])
     done = threading.Event()
 
-    def forecast():
+    def predict():
         while not done.is_set():
             np.testing.assert_allclose(model.predict_proba(X[:5]).sum(axis=1), 1, rtol=1e-9)
             assert model.predict_proba_one(X[0]).sum() == pytest.approx(1)
@@ -179,18 +179,18 @@ def test_others_forecast_while_a_class_is_being_learnt():
         return True
 
     with ThreadPoolExecutor(2) as pool:
-        forecasts = [pool.submit(forecast) for _ in range(2)]
+        predictions = [pool.submit(predict) for _ in range(2)]
         try:
             for start in range(15, 3_000, 10):
                 model.partial_fit(X[start : start + 10], y[start : start + 10])
         finally:
             done.set()
-    assert all(future.result() for future in forecasts)
+    assert all(future.result() for future in predictions)
     assert len(model.classes_) == 200
 
 
 @pytest.mark.parametrize("kind", [int, str, object])
-def test_many_labels_at_once_are_learnt_as_in_small_batches(kind):
+def test_many_labels_at_once_are_learned_as_in_small_batches(kind):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(size=(9_500, 2)), rng.integers(0, 3, size=9_500)
     y[5_000:] += rng.integers(0, 2, size=4_500)  # labels are encoded in blocks of 4,096

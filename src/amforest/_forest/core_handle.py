@@ -1,0 +1,296 @@
+"""The handle on a core: the lock of learners, growth, and what an error restores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from threading import RLock
+from types import TracebackType
+from typing import Any, cast
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from amforest._core import (
+    ClassifierForest,
+    Options,
+    RegressorForest,
+    UnrestrictedClassifierForest,
+    UnrestrictedRegressorForest,
+    UnrestrictedWeightedClassifierForest,
+    WeightedClassifierForest,
+)
+from amforest._forest.class_labels import ClassLabels, NumberLabels
+from amforest._forest.encoder import Encoder, Part, is_core_row
+from amforest._forest.inputs import Features
+from amforest._forest.limits import MOST_CLASSES, MOST_COUNTED, MOST_THREADS
+from amforest._forest.losses import Floats
+
+WholeCountsCore = ClassifierForest | UnrestrictedClassifierForest
+RealCountsCore = WeightedClassifierForest | UnrestrictedWeightedClassifierForest
+Core = WholeCountsCore | RealCountsCore | RegressorForest | UnrestrictedRegressorForest
+Labels = ClassLabels | NumberLabels
+Prior = Callable[[int], float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """What was learned: parts that belong together, replaced as one value.
+
+    Other threads read it once per prediction, and so see rows that fit the core.
+    """
+
+    encoder: Encoder
+    labels: Labels
+    core: Core
+
+
+class CoreHandle:
+    """What an estimator has beside its parameters."""
+
+    __slots__ = ("fitted", "lock", "n_countable", "n_rejected", "progress")
+
+    def __init__(self) -> None:
+        self.fitted: Fitted | None = None
+        self.n_countable = 0.0  # the rows that `learn_one` may learn before it checks the counts
+        self.lock = RLock()  # held by the thread that learns
+        self.n_rejected = 0  # rows that could not be learned; no part of the model
+        self.progress = (0.0, 0.0)  # of test-then-train: the sums of weights and losses
+
+    def state(self) -> dict[str, Any]:
+        """Return the model as values that can be pickled; the handle keeps none of them."""
+        with self.lock:
+            state: dict[str, Any] = {"progress": self.progress, "fitted": None}
+            if (fitted := self.fitted) is not None:
+                state["fitted"] = fitted.encoder, copy(fitted.labels), fitted.core.state()
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        self.progress = state["progress"]
+        if state["fitted"] is not None:
+            encoder, labels, core = state["fitted"]
+            self.fitted = Fitted(encoder, copy(labels), restore_core(core))
+
+    def learning(self, rows: Any) -> LearningCall:
+        """Return a context that holds the lock, and counts the rows if there is an error."""
+        return LearningCall(self, rows)
+
+    def unchanged_unless_learned(self) -> Restoring:
+        """Return a context that restores the model on error, unless a row was learned."""
+        return Restoring(self)
+
+    def learn_parts(self, parts: Iterable[Part], n_threads: int, prior: Prior) -> None:
+        """Learn rows part by part."""
+        for part in parts:
+            self._learn_part(part, n_threads, prior)
+
+    def predict_then_learn(
+        self, parts: Iterable[Part], n_threads: int, prior: Prior, n_unknown: int
+    ) -> list[Floats]:
+        """Predict each row just before it is learned; the first `n_unknown` have no loss."""
+        predictions: list[Floats] = []
+        for part in parts:
+            if part.new:  # the row that adds a class is predicted without it
+                first = part.cut(0, 1)
+                predictions.append(self._fitted().core.predict(first.rows, 1))
+                self._learn_part(first, n_threads, prior)
+                self._record(predictions[-1], first)
+            rest = part.cut(len(part.new), None)
+            core = self._fitted().core
+            prediction = core.predict_then_learn(rest.rows, rest.labels, n_threads, rest.weights)
+            n_free = max(n_unknown - sum(map(len, predictions)), 0)
+            predictions.append(prediction)
+            self._record(prediction[n_free:], rest.cut(n_free, None))
+        return predictions
+
+    def _learn_part(self, part: Part, n_threads: int, prior: Prior) -> None:
+        """Learn rows, the first of which may have a new label; `prior` gives α for K classes.
+
+        A new label is published before the core learns it, and removed if the core does not.
+        """
+        fitted = self._fitted()
+        encoder, labels, core = fitted.encoder, fitted.labels, fitted.core
+        if not (part.new and isinstance(labels, ClassLabels)):
+            core.learn(part.rows, part.labels, n_threads, part.weights)
+            return
+        known = labels.known
+        n_classes = labels.add(part.new[0])
+        parameters = {"n_classes": n_classes, "dirichlet": prior(n_classes)}
+        try:
+            core = reserve_classes(core, n_classes)
+            self.fitted = Fitted(encoder, labels, core)
+            core.learn(part.rows, part.labels, n_threads, part.weights, parameters)
+        except BaseException:
+            if core.prediction_size < n_classes:
+                self.fitted = fitted
+                labels.restore(known)
+            raise
+
+    def _record(self, predictions: Floats, part: Part) -> None:
+        """Add the losses of predictions that were made before their labels were learned."""
+        losses = self._fitted().labels.losses(predictions, part.labels)
+        weight, loss = self.progress
+        if part.weights is None:
+            self.progress = weight + len(losses), loss + float(losses.sum())
+        else:
+            self.progress = weight + float(part.weights.sum()), loss + float(losses @ part.weights)
+
+    def _fitted(self) -> Fitted:
+        """Return what is fitted, which is published before any part is learned."""
+        return cast(Fitted, self.fitted)
+
+
+def handle_of(model: Any) -> CoreHandle:
+    """Return the handle of one of our estimators, or of its twin for river."""
+    handle: CoreHandle = model._handle
+    return handle
+
+
+class LearningCall:
+    """A call that learns: it holds the lock, and an error counts its rows as rejected."""
+
+    __slots__ = ("handle", "rows")
+
+    def __init__(self, handle: CoreHandle, rows: Any) -> None:
+        self.handle, self.rows = handle, rows
+
+    def __enter__(self) -> None:
+        self.handle.lock.acquire()
+        self.handle.n_countable = 0
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            shape = getattr(self.rows, "shape", None)
+            is_sized = hasattr(self.rows, "__len__")
+            self.handle.n_rejected += shape[0] if shape else len(self.rows) if is_sized else 1
+        self.handle.lock.release()
+
+
+class Restoring:
+    """Restores what was fitted if a call fails before its first row is learned."""
+
+    __slots__ = ("fitted", "handle", "n_samples", "progress")
+
+    def __init__(self, handle: CoreHandle) -> None:
+        self.handle, self.fitted, self.progress = handle, handle.fitted, handle.progress
+        self.n_samples = 0 if handle.fitted is None else handle.fitted.core.n_samples
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        fitted = self.handle.fitted
+        if kind is None or fitted is None or fitted.core.n_samples not in (0, self.n_samples):
+            return
+        self.handle.fitted, self.handle.progress = self.fitted, self.progress
+
+
+# Threads
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Return the number of threads for the parameter `n_jobs`."""
+    return 1 if n_jobs is None else min(int(effective_n_jobs(n_jobs)), MOST_THREADS)
+
+
+# Predictions
+
+
+def predict_row(fitted: Fitted, x: Sequence[Any] | NDArray[Any]) -> Floats:
+    """Return the prediction of one row, with as many columns as the core has classes."""
+    encoder = fitted.encoder
+    row: Any = x if encoder.categories is None and is_core_row(x) else encoder.row(x)
+    return fitted.core.predict_row(row)
+
+
+def join_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Concatenate predictions; earlier ones have probability 0 for classes that came later."""
+    if len(parts) == 1:
+        return parts[0]
+    width = max(part.shape[-1] for part in parts)
+    return np.concatenate(
+        [np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, width - part.shape[-1])]) for part in parts]
+    )
+
+
+# Growth
+
+
+def build_core(**arguments: Any) -> Core:
+    """Build a core of the class that its arguments need: a new one from seeds, or from trees."""
+    is_unrestricted = arguments["bounds"] is not None
+    if "n_classes" not in arguments:
+        return (UnrestrictedRegressorForest if is_unrestricted else RegressorForest)(**arguments)
+    trees = arguments.get("trees")
+    if trees is None or trees["counts"].dtype == np.uint32:
+        return (UnrestrictedClassifierForest if is_unrestricted else ClassifierForest)(**arguments)
+    return (UnrestrictedWeightedClassifierForest if is_unrestricted else WeightedClassifierForest)(
+        **arguments
+    )
+
+
+def restore_core(state: dict[str, Any]) -> Core:
+    """Build a core from what its method `state` returns."""
+    return build_core(**state | {"options": Options(**state["options"])})
+
+
+def reserve_classes(core: Core, n_classes: int) -> Core:
+    """Return a core with capacity for so many classes; a new one has capacity for twice as many."""
+    if n_classes <= core.label_parameters["capacity"]:
+        return core
+    return core.reserve(capacity=min(2 * n_classes, MOST_CLASSES))
+
+
+def reserve_columns(core: Core, encoder: Encoder) -> Core:
+    """Return a core with capacity for the encoder's numbers and categories."""
+    n_numbers, categories = encoder.layout
+    capacities = list(categories.capacities(core.categories))
+    if (n_numbers, capacities) == (core.n_numbers, core.categories):
+        return core
+    return core.reserve(n_numbers=n_numbers, categories=capacities)
+
+
+def drop_numbers(core: Core, n_numbers: int) -> Core:
+    """Return a core without the last of its numbers, of which no value was seen."""
+    state = core.state()
+    trees, n_features = state["trees"], len(state["categories"]) + n_numbers
+    for name, width in (
+        ("lower", n_numbers),
+        ("upper", n_numbers),
+        ("feature_weights", n_features),
+    ):
+        trees[name] = np.ascontiguousarray(trees[name][:, :width])
+    return restore_core(state | {"n_numbers": n_numbers})
+
+
+def countable_weight(core: Core) -> float:
+    """Return the weight that the core, as it is, can still count."""
+    if isinstance(core, WholeCountsCore):
+        return MOST_COUNTED - core.total_weight
+    return np.inf
+
+
+def can_count(core: Core, weight: Any) -> bool:
+    """Return whether the core, as it is, can count so many rows, or a row of this weight."""
+    if not isinstance(weight, (int, float)) or not weight >= 0:
+        return False
+    if not isinstance(core, WholeCountsCore):
+        return True
+    return weight % 1 == 0 and weight <= countable_weight(core)
+
+
+def count_exactly(core: Core, weights: int | Floats) -> Core:
+    """Return a core that counts in real numbers if these weights need it (an int: so many ones)."""
+    if not isinstance(core, WholeCountsCore):
+        return core
+    total = core.total_weight + np.sum(weights)
+    if total <= MOST_COUNTED and np.array_equal(weights, np.rint(weights)):
+        return core
+    return core.with_real_counts()

@@ -1,0 +1,395 @@
+"""X to the rows of the core: codes of categories come first, then the numbers.
+
+`Encoder` encodes tables, `NamedColumns` the dicts and frames of river. Both are immutable.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import isnan, nan
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amforest._forest.categories import HASHABLE, UNKNOWN, Categories, Codes, Column, refuse_nan
+from amforest._forest.class_labels import Encoded
+from amforest._forest.inputs import (
+    Features,
+    Schema,
+    Table,
+    argument_named,
+    as_objects,
+    dense,
+    is_plain,
+    numbers_only,
+    split_columns,
+    validate,
+)
+from amforest._forest.losses import Floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NamedValues = Mapping[Hashable, Any]
+Requested = Collection[Hashable] | str | None  # river's parameter categorical_features
+_NUMBERS = frozenset({float, int, bool})
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_STRIDES_32, _STRIDES_64 = (4,), (8,)  # of contiguous arrays in one dimension
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """Encodes X: the columns of the first X, and the categories learned so far."""
+
+    schema: Schema
+    categories: Categories | None = None  # None: no column of X holds categories
+    named: NamedColumns | None = None  # of river, whose rows arrive encoded
+
+    @classmethod
+    def fit(cls, estimator: Any, X: ArrayLike, y: Any) -> tuple[Encoder, Table, Any]:
+        """Return an encoder without categories, X as a table, and the labels."""
+        with argument_named("X"), np.errstate(over="ignore"):
+            schema, table, labels = validate(estimator, X, y)
+        n_categorical = len(table.categories)
+        categories = Categories().widen(n_categorical) if n_categorical else None
+        return cls(schema, categories), table, labels
+
+    @classmethod
+    def of_named(cls, columns: NamedColumns) -> Encoder:
+        """Return the encoder of rows that river's columns have encoded: all are numbers to it."""
+        return cls(Schema(np.zeros(columns.width, dtype=bool)), named=columns)
+
+    @property
+    def layout(self) -> tuple[int, Categories]:
+        """How many numbers the rows have, and the categories that come before them."""
+        if self.named is not None:
+            return self.named.n_numbers, self.named.categories
+        categories = Categories() if self.categories is None else self.categories
+        return self.schema.n_features - len(categories), categories
+
+    # Many rows
+
+    def accepts(self, X: ArrayLike | Table) -> TypeGuard[NDArray[Any]]:
+        """Return whether X is a plain array of the right width that needs only the core's checks.
+
+        scikit-learn's checks take a hundred times as long as learning a row.
+        """
+        if self.categories is not None or self.schema.names is not None or not is_plain(X, 2):
+            return False
+        return X.shape[1] == self.schema.n_features and len(X) > 0
+
+    def validate(self, estimator: Any, X: ArrayLike, *y: Any) -> tuple[Table, Any]:
+        """Return X as a table, and the labels if y is given."""
+        with argument_named("X"), np.errstate(over="ignore"):
+            _, table, labels = validate(estimator, X, *y, schema=self.schema)
+        return table, labels
+
+    def extend(self, table: Table, learned: NDArray[np.intp]) -> Encoder:
+        """Add the new categories in the rows of a table that are learned."""
+        if self.categories is None:
+            return self
+        rows = None if len(learned) == table.n_rows else learned
+        categories = self.categories.extend(table.categories, rows)
+        return self if categories is self.categories else replace(self, categories=categories)
+
+    def rows(self, table: Table, part: slice) -> Features:
+        """Encode some rows of a table."""
+        numbers = dense(table.numbers[part])
+        if self.categories is None:
+            return numbers
+        return np.hstack([self.categories.encode(table.categories, part), numbers])
+
+    # One row
+
+    def row(self, x: Sequence[Any] | NDArray[Any]) -> Floats:
+        """Encode one row; new categories are UNKNOWN. The core checks its width and values."""
+        if self.categories is None:
+            return row_of_numbers(x)
+        codes_and_numbers = self._encode_simple(x, self.categories)
+        if codes_and_numbers is not None:
+            return np.frombuffer(array("d", codes_and_numbers))
+        row: Floats = self.rows(self.row_table(x), slice(None))[0].astype(np.float64)
+        return row
+
+    def has_unknown(self, row: Floats) -> bool:
+        """Return whether an encoded row has a category that was never learned."""
+        return self.categories is not None and UNKNOWN in row[: len(self.categories)]
+
+    def row_table(self, x: Sequence[Any] | NDArray[Any]) -> Table:
+        """Return one row as a table."""
+        if self.categories is None:
+            return Table(row_of_numbers(x)[None].astype(np.float32), [])
+        self._check_width(x)
+        values = as_objects(x[None] if isinstance(x, np.ndarray) else [list(x)])
+        with argument_named("x"):
+            return split_columns(values, self.schema)
+
+    def _encode_simple(self, x: Any, categories: Categories) -> list[Any] | None:
+        """Encode a row of Python's own types; None if it has others, or a new category."""
+        self._check_width(x)
+        values = x.tolist() if isinstance(x, np.ndarray) else list(x)
+        known = iter(categories.codes)
+        codes: list[Any] = []
+        numbers: list[Any] = []
+        for value, is_category in zip(values, self.schema.is_categorical.tolist(), strict=True):
+            if type(value) not in (HASHABLE if is_category else _NUMBERS):
+                return None
+            if is_category:
+                codes.append(next(known).get(value, UNKNOWN))
+            else:
+                numbers.append(value)
+        return None if UNKNOWN in codes else codes + numbers
+
+    def _check_width(self, x: Sequence[Any] | NDArray[Any]) -> None:
+        if len(x) != self.schema.n_features:
+            raise ValueError(
+                f"x has {len(x)} features; the forest was built for {self.schema.n_features}"
+            )
+
+
+def row_of_numbers(x: Sequence[float] | NDArray[Any]) -> Floats:
+    """Convert one row of numbers."""
+    try:
+        row = np.ascontiguousarray(x, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise numbers_only("x", error) from error
+    if row.ndim != 1:
+        raise ValueError(f"x has {row.ndim} dimensions; one row must have 1")
+    return row
+
+
+def is_core_row(x: Any) -> TypeGuard[NDArray[Any]]:
+    """Return whether the core takes the row as it is: contiguous floats in one dimension."""
+    if type(x) is not np.ndarray:
+        return False
+    dtype = x.dtype
+    if dtype is _FLOAT64:
+        return x.strides == _STRIDES_64
+    return dtype is _FLOAT32 and x.strides == _STRIDES_32
+
+
+class Part(NamedTuple):
+    """Rows to be learned at once; `new` holds the label that the first of them adds, if any."""
+
+    new: list[Any]
+    rows: Features
+    labels: NDArray[Any]
+    weights: Floats | None
+
+    def cut(self, start: int, end: int | None) -> Part:
+        """Return some of the rows."""
+        part = slice(start, end)
+        weights = None if self.weights is None else self.weights[part]
+        return Part(self.new if start == 0 else [], self.rows[part], self.labels[part], weights)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Validated rows. A part begins where a label appears for the first time."""
+
+    encoder: Encoder
+    table: Table
+    encoded: Encoded
+    weights: Floats | None
+
+    def slices(self) -> list[slice]:
+        """Return the rows of each part."""
+        ends = [0, *self.encoded.new, self.table.n_rows]
+        return [part for start, end in pairwise(ends) for part in self.table.blocks(start, end)]
+
+    def parts(self) -> Iterator[Part]:
+        """Encode the rows part by part."""
+        new = self.encoded.new
+        for part in self.slices():
+            yield Part(
+                [new[part.start]] if part.start in new else [],
+                self.encoder.rows(self.table, part),
+                self.encoded.labels[part],
+                None if self.weights is None else self.weights[part],
+            )
+
+
+class NamedColumns:
+    """The column of each named feature in a row: categorical features first, then numbers."""
+
+    def __init__(
+        self, numbers: Iterable[Hashable] = (), categories: Mapping[Hashable, Codes] | None = None
+    ) -> None:
+        self.numbers = list(numbers)
+        self.categorical = list(categories or ())
+        self.categories = Categories((categories or {}).values())
+        self.of = {name: column for column, name in enumerate([*self.categorical, *self.numbers])}
+        self.n_numbers = padded_width(len(self.numbers))
+        self.width = len(self.categorical) + self.n_numbers
+        self._padding = (nan,) * (self.n_numbers - len(self.numbers))
+        self._pack = struct.Struct(f"{self.width}d").pack
+        # Of less than two names, itemgetter returns no tuple.
+        self._get = itemgetter(*self.of) if len(self.of) > 1 else None
+
+    def __reduce__(self) -> Any:
+        codes = dict(zip(self.categorical, self.categories.codes, strict=True))
+        return NamedColumns, (self.numbers, codes)
+
+    def extend_by_row(self, x: NamedValues, requested: Requested) -> NamedColumns:
+        """Add the new features and categories of a row.
+
+        The order of a dict must not change the forest: new features are sorted by the row in which
+        each has its first value, and then by their names.
+        """
+        new = {name: (0, value) for name, value in x.items() if name not in self.of}
+        missing = [name for name, (_, value) in new.items() if _is_missing(name, value, requested)]
+        for name in missing:
+            del new[name]
+        return self._extend(new, requested, lambda name: _one(name, x.get(name)))
+
+    def extend_by_frame(self, X: pd.DataFrame, requested: Requested) -> NamedColumns:
+        """Add the new features and categories of a frame."""
+        new = {}
+        for name in X.columns:
+            if name not in self.of and len(rows := np.flatnonzero(X[name].notna())):
+                new[name] = int(rows[0]), X[name].iloc[rows[0]]
+        return self._extend(
+            new,
+            requested,
+            lambda name: _many(X[name]) if name in X else Column("", 1, lambda _: [None]),
+        )
+
+    def full_row(self, x: NamedValues) -> Floats | None:
+        """Encode a dict of all features, of simple types; None if x is another."""
+        # Other kinds of dicts may return, and even store, a value for a feature that is absent.
+        if len(x) != len(self.of) or self._get is None or type(x) is not dict:
+            return None
+        try:
+            values = self._get(x)
+        except KeyError:  # a feature is absent
+            return None
+        if self.categorical:
+            codes = self._encode_simple(values)
+            if codes is None:
+                return None
+            values = (*codes, *values[len(codes) :])
+        try:
+            return np.frombuffer(self._pack(*values, *self._padding))
+        except struct.error:  # a value is not a number
+            return None
+
+    def row(self, x: NamedValues) -> Floats:
+        """Encode any row; unknown features are ignored."""
+        if (row := self.full_row(x)) is not None:
+            return row
+        values = array("d", (nan,)) * self.width
+        for name, value in x.items():
+            column = self.of.get(name, -1)
+            if column >= len(self.categorical):
+                values[column] = value if type(value) is float else _number(name, value)
+            elif column >= 0:
+                values[column] = self.categories.encode_feature(column, _one(name, value))[0]
+        return np.frombuffer(values)
+
+    def rows(self, X: pd.DataFrame) -> Floats:
+        """Encode a frame; unknown features are ignored."""
+        rows = np.full((len(X), self.width), nan)
+        for name, values in X.items():
+            column = self.of.get(name, -1)
+            if column >= len(self.categorical):
+                rows[:, column] = _numbers(name, values)
+            elif column >= 0:
+                rows[:, column] = self.categories.encode_feature(column, _many(values))
+        return rows
+
+    def _extend(
+        self,
+        new: Mapping[Hashable, tuple[int, Any]],
+        requested: Requested,
+        column_of: Callable[[Hashable], Column],
+    ) -> NamedColumns:
+        """Add features, whose first rows and values are given, and categories."""
+        in_order = sorted(_by_name(new), key=lambda name: new[name][0])
+        is_category = {name: _is_category(name, new[name][1], requested) for name in in_order}
+        for name in in_order:
+            if not is_category[name]:
+                _number(name, new[name][1])
+        numbers = [*self.numbers, *(name for name in in_order if not is_category[name])]
+        categorical = [*self.categorical, *(name for name in in_order if is_category[name])]
+        widened = self.categories.widen(len(categorical))
+        categories = widened.extend([column_of(name) for name in categorical])
+        if not new and categories is self.categories:
+            return self
+        return NamedColumns(numbers, dict(zip(categorical, categories.codes, strict=True)))
+
+    def _encode_simple(self, values: tuple[Any, ...]) -> list[float] | None:
+        """Return the codes of the categories; None if one is new, or not of a simple type."""
+        codes = []
+        for known, value in zip(self.categories.codes, values, strict=False):
+            if type(value) not in HASHABLE or value not in known:
+                return None
+            codes.append(known[value])
+        return codes
+
+
+def padded_width(n_features: int) -> int:
+    """Return how many numbers a row has: a multiple of 4, as in the core, growing by an eighth."""
+    unit = max(4, (1 << n_features.bit_length()) // 8)
+    return max(4, -(-n_features // unit) * unit)
+
+
+def _is_category(name: Hashable, value: Any, requested: Requested) -> bool:
+    """Return whether a feature is categorical, from its name or its first value."""
+    if requested is None:
+        return False
+    return isinstance(value, str) if isinstance(requested, str) else name in requested
+
+
+def _is_missing(name: Hashable, value: Any, requested: Requested) -> bool:
+    if value is None:
+        return True
+    if _is_category(name, value, requested):
+        refuse_nan(value, _described(name))
+        return False
+    return isnan(_number(name, value))
+
+
+def _described(name: Hashable) -> str:
+    return f"feature {name!r}"
+
+
+def _one(name: Hashable, value: Any) -> Column:
+    return Column(_described(name), 1, lambda _: [value])
+
+
+def _many(values: pd.Series) -> Column:
+    name, n_rows = _described(values.name), len(values)
+    return Column(name, n_rows, lambda part: values.iloc[part].tolist(), nan_is_missing=True)
+
+
+def _by_name(names: Iterable[Hashable]) -> list[Any]:
+    some: list[Any] = list(names)
+    try:
+        return sorted(some)
+    except TypeError:  # 1 and "a" have no order
+        return sorted(some, key=repr)
+
+
+def _number(name: Hashable, value: Any) -> float:
+    if value is None:
+        return nan
+    try:
+        return float(array("d", (value,))[0])  # float alone would parse strings
+    except TypeError as error:
+        raise TypeError(
+            f"{_described(name)} is {value!r}; it must be a number, or None if it is missing. "
+            "Name features that hold categories in categorical_features"
+        ) from error
+
+
+def _numbers(name: Hashable, values: pd.Series) -> Floats:
+    if values.dtype.kind not in "biuf":
+        return np.array([_number(name, value) for value in values])
+    numbers: Floats = values.to_numpy(dtype=np.float64, na_value=nan)
+    return numbers

@@ -1,0 +1,375 @@
+"""AMFClassifier: the Aggregated Mondrian Forest for classification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import Interval
+
+from amforest._core import Options
+from amforest._forest.class_labels import ClassLabels, distinct_classes, distinct_labels
+from amforest._forest.core_handle import (
+    Core,
+    Fitted,
+    Labels,
+    build_core,
+    join_parts,
+    predict_row,
+)
+from amforest._forest.core_options import aggregation_options, box_of
+from amforest._forest.encoder import Encoder
+from amforest._forest.estimator import Estimator
+from amforest._forest.inputs import Features, count_rows
+from amforest._forest.losses import Floats
+
+
+class ForestClassifier(ClassifierMixin, Estimator):
+    """The base of `AMFClassifier` and `MondrianForestClassifier`."""
+
+    step: float
+    classes: ArrayLike | None
+    dirichlet: float | None
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, sorted."""
+        if self._handle.fitted is None:
+            raise AttributeError(f"{type(self).__name__} is not fitted")
+        return self._class_labels(self._handle.fitted).classes
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the rows of X, in their order, on top of what was learned before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The features. They are stored as float32; NaN is a missing value.
+        y : array-like of shape (n_samples,)
+            The labels. A label that was neither announced nor seen becomes a new class, from its
+            first row on.
+        classes : array-like, default=None
+            Classes that are known before they appear.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; a row of weight 0 is not learned.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, classes=classes, sample_weight=sample_weight)
+
+    def partial_fit_predict_proba(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Floats:
+        """Test, then train: predict each row just before it is learned.
+
+        Parameters
+        ----------
+        X, y, classes, sample_weight
+            As in `partial_fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Row i is what `predict_proba` returned after rows 0 to i - 1 were learned, with 0 for
+            classes that were not known yet.
+        """
+        n_unknown = 0
+        if self._handle.fitted is None and classes is None and self.classes is None:
+            # Until a row is learned. Weights that are all 0 are an error.
+            weights = np.ones(1) if sample_weight is None else np.asarray(sample_weight)
+            n_unknown = int(np.argmax(weights != 0)) + 1
+        parts = self._predict_then_learn(
+            X, y, n_unknown, classes=classes, sample_weight=sample_weight
+        )
+        labels = self._class_labels(self._fitted())
+        # The last rows may be predicted without the class that the last one adds.
+        n_classes = len(labels.classes)
+        predictions = join_parts([*parts, np.empty((0, n_classes))])
+        predictions[:n_unknown] = 0
+        return labels.sort_columns(predictions)
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Predict the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns are in the order of `classes_`. Before any data, and if `classes` was given to
+            the constructor, the uniform distribution.
+        """
+        if (classes := self._announced()) is not None:
+            return np.full((count_rows(self, X), len(classes)), 1 / len(classes))
+        return self._predict("predict", X)[0]
+
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
+        """Predict the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        with np.errstate(divide="ignore"):  # the original Mondrian forest predicts probability 0
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        if (classes := self._announced()) is not None:
+            probabilities = self.predict_proba(X)
+        else:
+            probabilities, classes = self._predict("predict", X)
+        labels: NDArray[Any] = classes[np.argmax(probabilities, axis=-1)]
+        return labels
+
+    def predict_proba_one(self, x: Sequence[float] | NDArray[Any]) -> Floats:
+        """Predict the probabilities of the classes for one row, fast.
+
+        Parameters
+        ----------
+        x : sequence of n_features numbers
+            Fastest as a contiguous array of float32 or float64.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+        """
+        if (fitted := self._handle.fitted) is not None:
+            by_index = predict_row(fitted, x)
+            return by_index if fitted.labels.is_sorted else fitted.labels.sort_columns(by_index)
+        rows: Any = [x]
+        prior: Floats = self.predict_proba(rows)[0]
+        return prior
+
+    def predict_one(self, x: Sequence[float] | NDArray[Any]) -> Any:
+        """Predict the most probable class of one row, fast.
+
+        Parameters
+        ----------
+        x : sequence of n_features numbers
+
+        Returns
+        -------
+        An element of `classes_`.
+        """
+        if (classes := self._announced()) is not None:
+            return classes[np.argmax(self.predict_proba_one(x))]
+        fitted = self._fitted()
+        by_index = predict_row(fitted, x)
+        labels = self._class_labels(fitted)
+        return labels.first(len(by_index))[0][np.argmax(labels.sort_columns(by_index))]
+
+    def predict_proba_by_tree(self, X: ArrayLike) -> Floats:
+        """Predict the probabilities of the classes with each tree; `predict_proba` is their mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators, n_classes)
+        """
+        return self._predict("predict_by_tree", X)[0]
+
+    def _predict(self, method: str, X: ArrayLike) -> tuple[Floats, NDArray[Any]]:
+        """Return probabilities, and the classes that their columns belong to."""
+        fitted = self._fitted()
+        by_index, labels = self._run(fitted, method, X), self._class_labels(fitted)
+        return labels.sort_columns(by_index), labels.first(by_index.shape[-1])[0]
+
+    def _announced(self) -> NDArray[Any] | None:
+        """Return the parameter `classes`, if nothing was learned yet."""
+        if self._handle.fitted is not None or self.classes is None:
+            return None
+        return distinct_classes(self.classes)
+
+    @staticmethod
+    def _class_labels(fitted: Fitted) -> ClassLabels:
+        return cast(ClassLabels, fitted.labels)
+
+    def _new_labels(self, labels: NDArray[Any], classes: Any) -> Labels:
+        announced = self.classes if classes is None else classes
+        return ClassLabels.announce(distinct_labels(labels)[0] if announced is None else announced)
+
+    def _new_core(self, labels: Any, **features: Any) -> Core:
+        n_classes = len(labels.classes)
+        return build_core(
+            n_classes=n_classes,
+            capacity=n_classes,
+            dirichlet=self._dirichlet(n_classes),
+            **features,
+        )
+
+    def _dirichlet(self, n_classes: int) -> float:
+        default = 0.5 if n_classes <= 2 else 0.01
+        return float(default if self.dirichlet is None else self.dirichlet)
+
+
+class AMFClassifier(ForestClassifier):
+    """Aggregated Mondrian forest for classification.
+
+    An online random forest: trees grow one sample at a time, and the prediction of each tree is
+    the exact average over all its prunings, weighted by how well they have predicted so far.
+
+    Parameters
+    ----------
+    n_estimators : int, default=10
+        The number of trees.
+    step : float, default=1.0
+        η, the learning rate of the aggregation. 1 is optimal for log-loss.
+    use_aggregation : bool, default=True
+        Average over all prunings. If False, a tree predicts with the leaf alone.
+    dirichlet : float, default=None
+        α, the count of each class before any label is seen: a node predicts class k with
+        probability (n_k + α) / (n + α n_classes). None means 0.5 for two classes, 0.01 for more.
+    split_pure : bool, default=False
+        Whether nodes whose labels are all equal are split, too. Try True when there are few
+        features.
+    charge_first : bool, default=False
+        Whether a node is charged for the loss of its first label, which it predicts uniformly.
+        True in the paper's algorithms, False in the experiments.
+    predict_extends : bool, default=False
+        Whether predicting x first extends the partition by x, in expectation over the random
+        split. True in the paper's algorithms, False in the experiments.
+    classes : array-like, default=None
+        Classes that are known before they appear. Others are added with their first row; `fit`
+        adds all classes of y at the start.
+    split_prior : (float, float), default=(0.5, 0.0)
+        α and β: a priori, a pruning extends below a node of its tree with probability
+        α (1 + depth)^-β. The paper's is (½, 0). β must be 0 unless `partition` is "unrestricted".
+    partition : {"restricted", "unrestricted"}, default="restricted"
+        "restricted" splits within the range of the points seen (Algorithms 4 to 6 of the paper);
+        "unrestricted" splits a whole box until each leaf holds one point at most
+        (Algorithm 2), whatever `split_pure` is: the object of the paper's theorems.
+    bounds : pair of floats, or array-like of shape (n_features, 2), default=None
+        The box for "unrestricted": low and high, of all features or of each. None means [0, 1].
+    categorical_features : array-like of bool, int or str, "from_dtype" or None, \
+            default="from_dtype"
+        The columns that hold categories: a mask, their indices or their names. "from_dtype" means
+        the columns of a data frame with a categorical dtype. Each category is treated as a column
+        of its own that is 1 or 0. Any hashable value may be a category, and new categories may
+        appear at any time.
+    max_nodes, max_bytes : int, default=None
+        The largest size of the forest, in nodes and in bytes of memory. Each tree has an equal
+        part. A full tree stops splitting, and continues to learn with the leaves it has.
+    n_jobs : int, default=None
+        The number of threads. None means 1, -1 all cores. It never changes the result.
+    random_state : int, RandomState instance or None, default=None
+        The same number gives the same forest, however the stream is cut into batches.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had names.
+    is_categorical_ : ndarray of shape (n_features_in_,)
+        Which of them hold categories.
+    categories_ : dict
+        Their categories, in the order in which they appeared, by name or else index of the feature.
+    n_samples_seen_ : int
+        How many rows were learned.
+
+    See Also
+    --------
+    AMFRegressor : The same for regression.
+
+    References
+    ----------
+    J. Mourtada, S. Gaïffas and E. Scornet, "AMF: Aggregated Mondrian forests for online learning",
+    Journal of the Royal Statistical Society, Series B, 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from amforest import AMFClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = AMFClassifier(classes=[0, 1, 2], random_state=0)
+    >>> for x, label in zip(X, y):
+    ...     forest = forest.learn_one(x, label)
+    >>> forest.predict([[5.0, 3.4, 1.5, 0.2], [6.5, 3.0, 5.5, 2.0]])
+    array([0, 2])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Estimator._parameter_constraints,
+        "dirichlet": [Interval(Real, 1e-100, 1e100, closed="both"), None],
+        "classes": ["array-like", None],
+    }
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        step: float = 1.0,
+        use_aggregation: bool = True,
+        dirichlet: float | None = None,
+        split_pure: bool = False,
+        charge_first: bool = False,
+        predict_extends: bool = False,
+        split_prior: tuple[float, float] = (0.5, 0.0),
+        partition: str = "restricted",
+        bounds: ArrayLike | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
+        classes: ArrayLike | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.step = step
+        self.use_aggregation = use_aggregation
+        self.dirichlet = dirichlet
+        self.split_pure = split_pure
+        self.charge_first = charge_first
+        self.predict_extends = predict_extends
+        self.split_prior = split_prior
+        self.partition = partition
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _options(self, n_features: int) -> Options:
+        return aggregation_options(self)
+
+    def _box(self, encoder: Encoder) -> Features | None:
+        return box_of(self, encoder)

@@ -1,0 +1,65 @@
+"""Inspection of fitted forests: their trees as arrays, and the cells of a partition.
+
+The estimators' own methods `tree_table`, `apply`, `weighted_depth` and `stats` are the usual way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+
+from amforest._forest.core_handle import Core, handle_of
+from amforest._forest.inputs import Features
+from amforest._forest.tree_table import cells_of
+
+__all__ = ["bounds_of", "cells_of", "count_trees", "flat_trees", "total_weight"]
+
+
+def count_trees(model: Any) -> int:
+    """Return the number of trees of a fitted forest."""
+    return _core_of(model).n_trees
+
+
+def bounds_of(model: Any) -> Features | None:
+    """Return the corners of the box of an unrestricted partition, None if it is restricted.
+
+    Parameters
+    ----------
+    model : fitted forest
+
+    Returns
+    -------
+    ndarray of shape (2, n_features) or None
+    """
+    return _core_of(model).bounds
+
+
+def total_weight(model: Any) -> float:
+    """Return the sum of the weights of all rows learned."""
+    return _core_of(model).total_weight
+
+
+def flat_trees(model: Any) -> dict[str, NDArray[Any]]:
+    """Return the nodes of all trees as arrays, tree after tree, in preorder.
+
+    Parameters
+    ----------
+    model : fitted forest
+
+    Returns
+    -------
+    dict
+        `n_nodes` of each tree, and for each node `feature` (-1 in leaves; the core's columns:
+        categorical features come first), `threshold`, `n_samples` and others, as in a model file.
+    """
+    trees: dict[str, NDArray[Any]] = _core_of(model).state()["trees"]
+    return trees
+
+
+def _core_of(model: Any) -> Core:
+    fitted = handle_of(model).fitted
+    if fitted is None:
+        raise NotFittedError(f"{type(model).__name__} is not fitted: call fit or learn_one first")
+    return fitted.core

@@ -1,0 +1,244 @@
+"""AMFRegressor: the Aggregated Mondrian Forest for regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags, check_array
+from sklearn.utils._param_validation import Interval
+
+from amforest._core import Options
+from amforest._forest.class_labels import NumberLabels
+from amforest._forest.core_handle import Core, Labels, build_core, predict_row
+from amforest._forest.core_options import aggregation_options, box_of
+from amforest._forest.encoder import Encoder
+from amforest._forest.estimator import Estimator
+from amforest._forest.inputs import Features, argument_named
+from amforest._forest.limits import LARGEST_LABEL
+from amforest._forest.losses import Floats
+
+
+class AMFRegressor(RegressorMixin, Estimator):
+    """Aggregated Mondrian forest for regression.
+
+    An online random forest: trees grow one sample at a time, and the prediction of each tree is
+    the exact average over all its prunings, weighted by how well they have predicted so far.
+
+    Parameters
+    ----------
+    n_estimators : int, default=10
+        The number of trees.
+    step : float or None, default=1.0
+        η, the learning rate of the aggregation. It scales with 1 / y². None means the paper's
+        choice for labels within ±B, 1 / (8 B²), where B is `bound`.
+    bound : float, default=None
+        B, for ``step=None``.
+    use_aggregation : bool, default=True
+        Average over all prunings. If False, a tree predicts with the leaf alone.
+    split_pure : bool, default=False
+        Whether nodes whose labels are all equal are split, too.
+    charge_first : bool, default=False
+        Whether a node is charged for the loss of its first label, which it predicts as 0.
+        True in the paper's algorithms, False in the experiments.
+    predict_extends : bool, default=False
+        Whether predicting x first extends the partition by x, in expectation over the random
+        split. True in the paper's algorithms, False in the experiments.
+    split_prior : (float, float), default=(0.5, 0.0)
+        α and β: a priori, a pruning extends below a node of its tree with probability
+        α (1 + depth)^-β. The paper's is (½, 0). β must be 0 unless `partition` is "unrestricted".
+    partition : {"restricted", "unrestricted"}, default="restricted"
+        "restricted" splits within the range of the points seen (Algorithms 4 to 6 of the paper);
+        "unrestricted" splits a whole box until each leaf holds one point at most
+        (Algorithm 2), whatever `split_pure` is: the object of the paper's theorems.
+    bounds : pair of floats, or array-like of shape (n_features, 2), default=None
+        The box for "unrestricted": low and high, of all features or of each. None means [0, 1].
+    categorical_features : array-like of bool, int or str, "from_dtype" or None, \
+            default="from_dtype"
+        The columns that hold categories: a mask, their indices or their names. "from_dtype" means
+        the columns of a data frame with a categorical dtype. Each category is treated as a column
+        of its own that is 1 or 0. Any hashable value may be a category, and new categories may
+        appear at any time.
+    max_nodes, max_bytes : int, default=None
+        The largest size of the forest, in nodes and in bytes of memory. Each tree has an equal
+        part. A full tree stops splitting, and continues to learn with the leaves it has.
+    n_jobs : int, default=None
+        The number of threads. None means 1, -1 all cores. It never changes the result.
+    random_state : int, RandomState instance or None, default=None
+        The same number gives the same forest, however the stream is cut into batches.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had names.
+    is_categorical_ : ndarray of shape (n_features_in_,)
+        Which of them hold categories.
+    categories_ : dict
+        Their categories, in the order in which they appeared, by name or else index of the feature.
+    n_samples_seen_ : int
+        How many rows were learned.
+
+    See Also
+    --------
+    AMFClassifier : The same for classification.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amforest import AMFRegressor
+    >>> X = np.random.default_rng(0).uniform(size=(500, 1))
+    >>> y = np.sin(6 * X[:, 0])
+    >>> forest = AMFRegressor(step=2.0, random_state=0).fit(X, y)
+    >>> forest.predict([[0.25], [0.75]]).round(2)
+    array([ 0.96, -0.93])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Estimator._parameter_constraints,
+        "step": [Interval(Real, 0, 1e100, closed="right"), None],
+        "bound": [Interval(Real, 0, LARGEST_LABEL, closed="right"), None],
+    }
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        step: float | None = 1.0,
+        bound: float | None = None,
+        use_aggregation: bool = True,
+        split_pure: bool = False,
+        charge_first: bool = False,
+        predict_extends: bool = False,
+        split_prior: tuple[float, float] = (0.5, 0.0),
+        partition: str = "restricted",
+        bounds: ArrayLike | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.step = step
+        self.bound = bound
+        self.use_aggregation = use_aggregation
+        self.split_pure = split_pure
+        self.charge_first = charge_first
+        self.predict_extends = predict_extends
+        self.split_prior = split_prior
+        self.partition = partition
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn the rows of X, in their order, on top of what was learned before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The features. They are stored as float32; NaN is a missing value.
+        y : array-like of shape (n_samples,)
+            The labels, within ±1e75.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; a row of weight 0 is not learned.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, sample_weight=sample_weight)
+
+    def partial_fit_predict(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Floats:
+        """Test, then train: predict each row just before it is learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Entry i is what `predict` returned after rows 0 to i - 1 were learned; 0 before the
+            first row.
+        """
+        return np.concatenate(self._predict_then_learn(X, y, sample_weight=sample_weight))[:, 0]
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """Predict the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._run(self._fitted(), "predict", X)[:, 0]
+
+    def predict_one(self, x: Sequence[float] | NDArray[Any]) -> float:
+        """Predict the label of one row, fast.
+
+        Parameters
+        ----------
+        x : sequence of n_features numbers
+
+        Returns
+        -------
+        float
+        """
+        return float(predict_row(self._fitted(), x)[0])
+
+    def predict_by_tree(self, X: ArrayLike) -> Floats:
+        """Predict the labels with each tree; `predict` is their mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_estimators)
+        """
+        return self._run(self._fitted(), "predict_by_tree", X)[:, :, 0]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        # A leaf that is charged for predicting 0 starts with weight exp(-step y²): with labels
+        # that are not small against 1 / sqrt(step) the forest prefers few leaves.
+        tags.regressor_tags.poor_score = bool(self.charge_first)
+        return tags
+
+    def _options(self, n_features: int) -> Options:
+        return aggregation_options(self)
+
+    def _box(self, encoder: Encoder) -> Features | None:
+        return box_of(self, encoder)
+
+    def _validate_labels(self, y: ArrayLike) -> ArrayLike:
+        if y is None:
+            return y
+        with argument_named("y"):
+            labels: Floats = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        return labels
+
+    def _new_labels(self, labels: NDArray[Any], classes: Any) -> Labels:
+        return NumberLabels()
+
+    def _new_core(self, labels: Any, **features: Any) -> Core:
+        return build_core(**features)
