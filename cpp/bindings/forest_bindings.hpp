@@ -282,7 +282,8 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         const Arguments batch_of = checked(forest, X, y, weights, nb::dict());
         const std::size_t n_rows = batch_of.X.n_rows;
         const std::size_t size = Labels::prediction_size(batch_of.parameters);
-        std::vector<double> out(n_rows * size);
+        // Before anything is learned: it may fail.
+        const Output<double> out = to_numpy(std::vector<double>(n_rows * size), {n_rows, size});
         std::optional<Batch> batch;
         const std::size_t chunk = without_gil([&] {
             batch.emplace(forest, n_rows, batch_of.weights, size);
@@ -291,9 +292,9 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         for_each_chunk(n_rows, chunk, [&](std::size_t first, std::size_t count) {
             batch->predict_then_learn(
                 batch_of.X.rows(first, count), batch_of.y.subspan(first, count),
-                batch_of.weights_of(first, count), &out[first * size], n_threads);
+                batch_of.weights_of(first, count), out.data() + first * size, n_threads);
         });
-        return to_numpy(std::move(out), {n_rows, size});
+        return out;
     }
 
     // Predicting

@@ -189,12 +189,12 @@ def test_features_outside_of_the_box_are_refused_and_change_nothing(method, conv
         ({"bounds": (0, np.inf)}, "both finite"),
         ({"bounds": [[0, 1]] * 3}, "one for each of 2 features"),
         ({"predict_extends": True, "split_prior": (0.5, 1.0)}, "beta must be 0 with predict_ext"),
-        ({"partition": "restricted", "bounds": (0, 1)}, "bounds has no meaning"),
+        ({"partition": "restricted", "bounds": (0, 1)}, "bounds needs partition='unrestricted'"),
         ({"partition": "both"}, "partition"),
         ({"split_prior": (1.0, 0.0)}, "alpha must lie between 0 and 1"),
         ({"split_prior": (0.5,)}, "a pair"),
         ({"split_prior": (0.5, 1.0), "partition": "restricted"}, "beta must be 0"),
-        ({"categorical_features": [0]}, "categories need partition='restricted'"),
+        ({"categorical_features": [0]}, "use partition='restricted'"),
     ],
 )
 def test_what_makes_no_sense_is_explained(params, message):
@@ -205,7 +205,7 @@ def test_what_makes_no_sense_is_explained(params, message):
 
 
 def test_river_twins_are_restricted():
-    with pytest.raises(ValueError, match="features cannot come and go"):
+    with pytest.raises(ValueError, match="features come and go in river"):
         RiverClassifier.from_sklearn(new().fit(X, Y))
 
 

@@ -120,7 +120,7 @@ def streams(draw):
 def test_trees_and_predictions_equal_those_of_the_reference_on_one_hot_columns(stream):
     codes, numbers, y, model, rng = stream
     n_categories = np.maximum(codes.max(axis=0) + 1, 0) + 1  # the last one is never learned
-    trees = reference_trees(model, of_columns(n_categories.sum()))
+    trees = reference_trees(model, n_one_hot=int(n_categories.sum()))
     half = len(y) // 2
     if half:
         model.partial_fit(values(codes, numbers)[:half], y[:half])
