@@ -115,7 +115,7 @@ class CoreHandle:
             self.fitted = Fitted(encoder, labels, core)
             core.learn(part.rows, part.labels, n_threads, part.weights, classes)
         except BaseException:
-            if core.forecast_size < n_classes:
+            if prediction_size(core) < n_classes:
                 self.fitted = fitted
                 labels.restore(known)
             raise
@@ -199,14 +199,19 @@ def count_threads(n_jobs: int | None) -> int:
 # while it holds its own lock needs neither.
 
 
+def prediction_size(core: Core) -> int:
+    """Return the number of columns of a prediction: the classes that the core has learned, or 1."""
+    return core.forecast_size
+
+
 def predict_row(fitted: Fitted, x: Sequence[Any] | NDArray[Any], lock: RLock) -> Floats:
     """Return the prediction of one row, with as many columns as the core has classes."""
     encoder, core = fitted.encoder, fitted.core
     row = x if encoder.categories is None and is_core_row(x) else encoder.row(x)
-    prediction = core.predict_row(row, core.forecast_size)
+    prediction = core.predict_row(row, prediction_size(core))
     if prediction is None:
         with lock:
-            prediction = core.predict_row(row, core.forecast_size)
+            prediction = core.predict_row(row, prediction_size(core))
     return cast(Floats, prediction)
 
 
@@ -217,7 +222,7 @@ def run_on_rows(
     core = fitted.core
     call: Callable[[Features, int], NDArray[Any]] = getattr(core, method)
     result = call(rows, n_threads)
-    if method in ("predict", "predict_by_tree") and result.shape[-1] != core.forecast_size:
+    if method in ("predict", "predict_by_tree") and result.shape[-1] != prediction_size(core):
         with lock:
             result = call(rows, n_threads)
     return result

@@ -19,6 +19,7 @@ from amforest._forest.core_handle import (
     Labels,
     count_threads,
     handle_of,
+    prediction_size,
     restore_core,
 )
 from amforest._forest.encoder import Encoder, NamedColumns
@@ -229,7 +230,7 @@ def _named_encoder(columns: NamedColumns, encoder: Encoder, core: Core, arrays: 
 
 def _labels_from_document(model: Estimator, part: Any, core: Core) -> Labels:
     if is_classifier(model):
-        return _classes_from_json(part, core.forecast_size)
+        return _classes_from_json(part, prediction_size(core))
     if part is not None:
         raise ValueError("classes belong to classifiers")
     return NumberLabels()
