@@ -17,10 +17,10 @@ from amforest._forest.core_handle import (
     CoreHandle,
     Fitted,
     count_threads,
+    drop_numbers,
     handle_of,
     predict_row,
     reserve_columns,
-    drop_numbers,
 )
 from amforest._forest.core_options import learning_rate
 from amforest._forest.encoder import Encoder, NamedColumns, NamedValues, Requested

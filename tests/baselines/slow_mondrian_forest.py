@@ -168,7 +168,7 @@ def predict(root: Node, x: Numbers, gamma: float | None = None) -> list[float]:
     leaves the fresh node all customers of j instead.)
     """
     gamma = default_gamma(root) if gamma is None else gamma
-    forecast = [0.0] * len(root.counts)
+    prediction = [0.0] * len(root.counts)
     base, stays = uniform(root), 1.0  # G of j's parent; the probability of no branch so far
     j = root
     while True:
@@ -177,9 +177,9 @@ def predict(root: Node, x: Numbers, gamma: float | None = None) -> list[float]:
         if p > 0:
             seen = tables(j)
             fresh = posterior_mean(seen, seen, expected_discount(gamma, eta, j.duration), base)
-            forecast = [f + stays * p * g for f, g in zip(forecast, fresh, strict=True)]
+            prediction = [f + stays * p * g for f, g in zip(prediction, fresh, strict=True)]
             stays *= 1 - p
         base = posterior_mean(customers(j), tables(j), discount(gamma, j.duration), base)
         if j.children is None:
-            return [f + stays * g for f, g in zip(forecast, base, strict=True)]
+            return [f + stays * g for f, g in zip(prediction, base, strict=True)]
         j = child_of(j, x)

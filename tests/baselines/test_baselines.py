@@ -1,4 +1,4 @@
-"""The dummies forecast from the labels alone: exactly, however the stream is cut."""
+"""The dummies predict from the labels alone: exactly, however the stream is cut."""
 
 import copy
 import pickle
@@ -50,7 +50,7 @@ def state(model):
     return {name: np.asarray(value).tolist() for name, value in vars(model).items()}
 
 
-# What is forecast
+# Predictions
 
 
 def krichevsky_trofimov(y, classes, alpha):
@@ -66,7 +66,7 @@ def krichevsky_trofimov(y, classes, alpha):
 
 @pytest.mark.parametrize("alpha", [0.5, 0.25, 3.0])
 @pytest.mark.parametrize("n_classes", [1, 2, 5])
-def test_the_forecaster_is_that_of_krichevsky_and_trofimov(alpha, n_classes):
+def test_the_predictor_is_that_of_krichevsky_and_trofimov(alpha, n_classes):
     y = np.random.default_rng(0).integers(0, n_classes, size=50)
     model = OnlineDummyClassifier(dirichlet=alpha, classes=range(n_classes))
     predictions = model.partial_fit_predict_proba(np.zeros((50, 2)), y)

@@ -13,7 +13,7 @@ GAMMAS = [0.01, 0.3, 20.0]
 
 
 def grown(seed, n_rows=6, n_classes=3, **params):
-    """A tree of up to `n_rows` leaves, its table, and points to forecast: on a grid of 1/64."""
+    """A tree of up to `n_rows` leaves, its table, and points to predict: on a grid of 1/64."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 65, size=(n_rows, 2)) / 64
     y = rng.integers(0, n_classes, size=n_rows)
@@ -71,7 +71,7 @@ def test_posterior_means_and_predictions_are_distributions(tree, gamma):
         assert min(g) >= -1e-15
 
 
-def test_within_a_leaf_its_labels_forecast_and_far_away_nothing_does(tree):
+def test_within_a_leaf_its_labels_predict_and_far_away_nothing_does(tree):
     _, root, _ = tree
     for leaf in slow.preorder(root):
         if leaf.children is None:
@@ -110,7 +110,7 @@ def with_leaf(j, target, x, time):
 
 def by_insertion(root, x, gamma):
     """Mean over the time at which x branches off: its leaf is put there, and G computed anew."""
-    forecast, stays, j = np.zeros(len(root.counts)), 1.0, root
+    prediction, stays, j = np.zeros(len(root.counts)), 1.0, root
     while j is not None:
         eta = slow.extension(j, x)
         if eta > 0:
@@ -120,10 +120,10 @@ def by_insertion(root, x, gamma):
                 tree, leaf = with_leaf(root, j, x, j.birth_time + t)
                 return slow.posterior_means(tree, gamma)[leaf][k] * eta * math.exp(-eta * t)
 
-            forecast += [stays * quad(g, 0, end, args=(k,))[0] for k in range(len(forecast))]
+            prediction += [stays * quad(g, 0, end, args=(k,))[0] for k in range(len(prediction))]
             stays *= math.exp(-eta * j.duration)
         if j.children is None:
-            return forecast + stays * np.array(slow.posterior_means(root, gamma)[j])
+            return prediction + stays * np.array(slow.posterior_means(root, gamma)[j])
         j = slow.child_of(j, x)
 
 
@@ -162,20 +162,20 @@ def branch(gamma, eta, duration):
 
 def downward(table, x, gamma):
     seen, n_classes = table["counts"] > 0, table["counts"].shape[1]
-    forecast, base, stays = np.zeros(n_classes), np.full(n_classes, 1 / n_classes), 1.0
+    prediction, base, stays = np.zeros(n_classes), np.full(n_classes, 1 / n_classes), 1.0
     for i, eta, duration in path_of(table, x):
         p, q = branch(gamma, eta, duration)
-        forecast += stays * ((p - q) / seen[i].sum() * seen[i] + q * base)
+        prediction += stays * ((p - q) / seen[i].sum() * seen[i] + q * base)
         stays *= 1 - p
         if table["left"][i] < 0:
-            return forecast + stays * table["counts"][i] / table["n_samples"][i]
+            return prediction + stays * table["counts"][i] / table["n_samples"][i]
         a, b = seen[table["left"][i]], seen[table["right"][i]]
         d = math.exp(-gamma * duration)
         base = (1.0 * a + b - d * seen[i] + d * seen[i].sum() * base) / (a.sum() + b.sum())
 
 
 def upward(table, x, gamma):
-    """Here `below` is the weight of G_i in the forecast: it shrinks, and one may stop early."""
+    """Here `below` is the weight of G_i in the prediction: it shrinks, and one may stop early."""
     seen, n_classes = table["counts"] > 0, table["counts"].shape[1]
     path, weights, stays = path_of(table, x), [], 1.0
     for _, eta, duration in path:
@@ -183,23 +183,23 @@ def upward(table, x, gamma):
         weights.append((stays * (p - q), stays * q))
         stays *= 1 - p
     leaf = path[-1][0]
-    forecast, below = stays * table["counts"][leaf] / table["n_samples"][leaf], 0.0
+    prediction, below = stays * table["counts"][leaf] / table["n_samples"][leaf], 0.0
     for (i, eta, duration), (of_seen, of_base) in zip(path[::-1], weights[::-1], strict=True):
         if i != leaf:
             a, b = seen[table["left"][i]], seen[table["right"][i]]
             d, customers = math.exp(-gamma * duration), a.sum() + b.sum()
-            forecast = forecast + below / customers * (1.0 * a + b - d * seen[i])
+            prediction = prediction + below / customers * (1.0 * a + b - d * seen[i])
             below *= d * seen[i].sum() / customers
-        forecast = forecast + of_seen / seen[i].sum() * seen[i]
+        prediction = prediction + of_seen / seen[i].sum() * seen[i]
         below += of_base
         if eta == 0 and below < 2.0**-64:  # boxes are nested: x is in those above, too
             break
-    return forecast + below / n_classes
+    return prediction + below / n_classes
 
 
 @pytest.mark.parametrize("one_pass", [downward, upward])
 @pytest.mark.parametrize("gamma", GAMMAS)
-def test_counts_of_samples_are_all_that_a_forecast_needs(tree, one_pass, gamma):
+def test_counts_of_samples_are_all_that_a_prediction_needs(tree, one_pass, gamma):
     table, root, queries = tree
     for x in queries:
         expected = slow.predict(root, x, gamma)

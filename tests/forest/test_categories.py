@@ -115,7 +115,7 @@ def streams(draw):
     return by_appearance(codes), numbers, rng.normal(size=n_rows), AMFRegressor(**params), rng
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(streams())
 def test_trees_and_predictions_equal_those_of_the_reference_on_one_hot_columns(stream):
     codes, numbers, y, model, rng = stream

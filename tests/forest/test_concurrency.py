@@ -169,7 +169,9 @@ def child(model, queue):
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # pytest's own threads
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    "method", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)]
+)
 def test_a_child_process_goes_on_with_its_own_copy(method):
     model = AMFClassifier(3, random_state=0, n_jobs=2).fit(X[:1500], Y[:1500])
     before = model.to_bytes()

@@ -13,7 +13,9 @@ sys.path.append(str(Path(__file__).parents[1] / "torture"))
 import continuing
 
 
-@pytest.mark.parametrize("number", range(25))
+@pytest.mark.parametrize(
+    "number", [*range(10), *(pytest.param(k, marks=pytest.mark.slow) for k in range(10, 25))]
+)
 def test_copies_by_file_pickle_and_deepcopy_go_on_like_the_original(number):
     continuing.compare(number)
 

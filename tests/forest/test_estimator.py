@@ -328,7 +328,7 @@ def test_a_clone_has_the_parameters_and_no_trees(stream):
 @pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
 def test_others_may_predict_and_inspect_while_one_learns(cls):
     rng = np.random.default_rng(0)
-    X, y = rng.uniform(size=(60_000, 8)).astype(np.float32), rng.integers(0, 2, size=60_000)
+    X, y = rng.uniform(size=(20_000, 8)).astype(np.float32), rng.integers(0, 2, size=20_000)
     model = cls(random_state=0).fit(X[:100], y[:100])
     with ThreadPoolExecutor() as pool:
         learning = pool.submit(model.partial_fit, X, y)

@@ -20,7 +20,7 @@ from helpers import tables
 from river import checks, compose, datasets, drift, evaluate, metrics, preprocessing
 
 BOTH = [AMFClassifier, AMFRegressor]
-PARAMS = [{}, *AMFClassifier._unit_test_params()]
+PARAMS = list(AMFClassifier._unit_test_params())
 ALL_CHECKS = [
     pytest.param(cls(**params), check, id=f"{cls.__name__}-{i}-{check.__name__}-{k}")
     for cls in BOTH

@@ -24,7 +24,6 @@ from amforest._core import (
 )
 from amforest._forest.class_labels import ClassLabels, NumberLabels
 from amforest._forest.encoder import Encoder, Part, is_core_row
-from amforest._forest.inputs import Features
 from amforest._forest.limits import MOST_CLASSES, MOST_COUNTED, MOST_THREADS
 from amforest._forest.losses import Floats
 
