@@ -18,7 +18,7 @@ from numpy.random import PCG64, RandomState
 
 from amforest import AMFClassifier, AMFRegressor, load, river, save
 from amforest.baselines import MondrianForestClassifier
-from amforest.model_io import model_file
+from amforest.model_io import model_file, safetensors_bytes
 from amforest.model_io.model_file import ModelFormatError, from_bytes
 
 sys.path.append(str(Path(__file__).parents[1] / "torture"))
@@ -99,7 +99,7 @@ def resealed(file: str, change: Callable[[Any, dict[str, Any]], None], text: Any
         assert text[0] in written
         written = written.replace(*text)
     metadata = {"amforest": written, "sha256": "0" * 64}
-    data = changes.repaired(b"".join(changes._safetensors.pack(arrays, metadata)))
+    data = changes.repaired(b"".join(safetensors_bytes.pack(arrays, metadata)))
     assert data is not None
     return data
 

@@ -108,7 +108,7 @@ def main() -> int:
     parser.add_argument("--summary", type=Path, help="a file for the summary, in Markdown")
     wishes = parser.parse_args()
     os.environ["TORTURE_SEED"] = str(wishes.seed)  # the modules' processes read it, too
-    sys.path.append(str(HERE.parent))  # for the helpers of the tests
+    sys.path += [str(HERE.parent), str(HERE.parent / "forest")]  # helpers, and the state machine
     console, results = Console(), list[Result]()
     if not console.is_terminal:
         console.width = 160

@@ -263,42 +263,6 @@ def compare(
             comparing.show(results, Console())
 
 
-@app.command()
-def paper(
-    *,
-    to: Annotated[str, typer.Option(help="Write the report to this folder.")] = "paper",
-    only: Annotated[
-        Names, typer.Option(help="This figure or table only, as figure_10; may be repeated.")
-    ] = None,
-    quick: Annotated[bool, typer.Option(help="Fewer samples and seeds: some minutes.")] = False,
-    processes: Annotated[int | None, typer.Option(min=1, help="Else one for each core.")] = None,
-    kept: Annotated[
-        str | None, typer.Option(help="Keep what was computed in this folder; else in TO/found.")
-    ] = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Remake the figures and tables of the paper, and report where we agree with it.
-
-    The data sets come from the folder that AMFOREST_DATA names, or are downloaded. An interrupted
-    run goes on where it was.
-
-    [bold]Examples[/bold]
-
-      amforest paper --quick
-
-      amforest paper --only figure_10 --only table_3
-    """
-    console = Console(stderr=True)
-    with one_line(lambda text: _complain(console, text), debug=debug):
-        from amforest.cli import reproducing  # noqa: PLC0415
-
-        status = reproducing.reproduce(
-            to, only=only, quick=quick, processes=processes, kept=kept, quiet=quiet, console=console
-        )
-    raise typer.Exit(status)
-
-
 def _task(name: str | None) -> str | None:
     if name not in (None, "classification", "regression"):
         raise typer.BadParameter(

@@ -107,7 +107,7 @@ def test_pickles_and_copies_hold_the_same_bytes(model):
 
 def test_saving_is_the_same_in_another_process(tmp_path):
     program = (
-        "import hashlib; from test_persistence import MODELS; "
+        "import hashlib; from test_model_file import MODELS; "
         "print(*(hashlib.sha256(make().to_bytes()).hexdigest() for make in MODELS.values()))"
     )
     run = [sys.executable, "-W", "ignore", "-c", program]

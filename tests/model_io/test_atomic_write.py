@@ -28,7 +28,7 @@ CALLS = ["open", "write", "fsync", "rename", "close"]
 IMPORTS = f"""
 import itertools, os, resource, sys
 sys.path.insert(0, {os.path.dirname(atomic_write.__file__)!r})
-from _files import write_atomically
+from atomic_write import write_atomically
 path = sys.argv[1]
 """
 WRITE = f"""
