@@ -1,5 +1,6 @@
 """Progressive validation equals a naive loop: forecast, then learn, then scikit-learn's metrics."""
 
+import io
 import os
 import pickle
 import signal
@@ -33,7 +34,8 @@ from amforest.baselines import (
     OnlineDummyRegressor,
 )
 from amforest.evaluation import Evaluator, progressive_validation
-from amforest.evaluation.curve import MOST_POINTS
+from amforest.evaluation.result import MOST_POINTS
+from amforest.reading import open_stream
 from helpers import tables
 from river import compose, datasets, evaluate, linear_model, metrics, neighbors, preprocessing, tree
 
@@ -336,6 +338,26 @@ def test_scikit_learn_learns_from_tables(table):
     assert_scores(validated(sgd(), table, Y), Y[kept], forecasts)
 
 
+def csv_stream(**how):
+    text = FRAME.assign(kind=np.where(X[:, 0] < 0.5, "a", None), label=WORDS).to_csv(index=False)
+    return open_stream(io.BytesIO(text.encode()), format="csv", block_bytes=2_000, **how)
+
+
+@pytest.mark.parametrize("delay", [0, 9])
+def test_a_stream_of_files_gives_the_result_of_its_rows(delay):
+    model, naive = (classifier(categorical_features=["kind"]) for _ in range(2))
+    result = validated(model, csv_stream(target="label"), delay=delay)
+    rows = FRAME.assign(kind=np.where(X[:, 0] < 0.5, "a", None))
+    assert same(result, validated(naive, rows, WORDS, delay=delay))
+    assert tables(model) == tables(naive)
+
+
+def test_a_stream_of_files_must_be_opened_with_its_target():
+    for how in ({}, {"target": "label"}):
+        with pytest.raises(ValueError, match=r"must be named where it is opened: open_stream"):
+            progressive_validation(classifier(), csv_stream(), **how)
+
+
 def test_a_feature_that_comes_late_is_named():
     stream = [({"a": 1.0}, 0), ({"a": 2.0, "b": 1.0}, 1)]
     with pytest.raises(ValueError, match=r"stream has a row with the feature 'b', .*first row"):
@@ -571,7 +593,7 @@ def test_a_result_reads_as_a_table():
     evaluator.update(["no", "yes"], [[0.75, 0.25], [0.25, 0.75]], ["no", "yes"])
     evaluator.update(["no"], None)
     assert repr(evaluator.result(seconds=1.25, interrupted=True)).splitlines() == [
-        "3 rows, 1 without forecast, 2 classes, 1.25 s, interrupted",
+        "3 rows, 1 without prediction, 2 classes, 1.25 s, interrupted",
         "                 all  last 2,000",
         "log_loss     0.28768     0.28768",
         "accuracy           1           1",
@@ -668,16 +690,16 @@ def test_nan_is_no_probability_and_no_forecast():
 @pytest.mark.parametrize(
     ("task", "update", "says"),
     [
-        ("classification", ([0], [[0.5, 0.5]]), "classes is None; forecasts has 2 columns"),
-        ("classification", ([0], [[0.5, 0.5]], [0]), "classes is 1 labels; forecasts has 2"),
-        ("classification", ([0], [[-3.0, 3.5]], [0, 1]), "forecasts holds .*between 0 and 1"),
-        ("classification", ([0, 1], [[1.0]], [0]), "forecasts has 1 rows; y has 2"),
+        ("classification", ([0], [[0.5, 0.5]]), "classes is None; predictions has 2 columns"),
+        ("classification", ([0], [[0.5, 0.5]], [0]), "classes is 1 labels; predictions has 2"),
+        ("classification", ([0], [[-3.0, 3.5]], [0, 1]), "predictions holds .*between 0 and 1"),
+        ("classification", ([0, 1], [[1.0]], [0]), "predictions has 1 rows; y has 2"),
         ("classification", ([None], [0]), "y holds None"),
         ("classification", ([0], [0], None, [-1.0]), "weights holds -1.0"),
         ("classification", ([0], [0], None, [1, 2]), r"weights has shape \(2,\); there are 1"),
         ("regression", ([nan], [0.0]), "y must hold numbers only"),
         ("regression", (["a"], [0.0]), "y must hold numbers only"),
-        ("regression", ([1.0], [0.0, 1.0]), r"forecasts has shape \(2,\); there are 1 rows"),
+        ("regression", ([1.0], [0.0, 1.0]), r"predictions has shape \(2,\); there are 1 rows"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_and_changes_nothing(task, update, says):
@@ -711,9 +733,9 @@ class Weightless(SGDClassifier):
         (classifier(), (X,), {}, ValueError, "y is None, but stream is X alone"),
         (classifier(), ("data.csv",), {}, TypeError, "stream is 'data.csv'; it must be a table"),
         (classifier(), (5,), {}, TypeError, "stream is 5; it must be a table"),
-        (classifier(), ([1, 2],), {}, TypeError, r"stream gave 1: it must give \(x, y\)"),
-        (classifier(), ([FRAME],), {}, TypeError, "stream gave .*: name its label in target"),
-        (classifier(), (FRAME,), {}, TypeError, "stream gave .*: name its label in target"),
+        (classifier(), ([1, 2],), {}, TypeError, r"stream yields 1: it must yield \(x, y\)"),
+        (classifier(), ([FRAME],), {}, TypeError, "stream yields .*: name the column"),
+        (classifier(), (FRAME,), {}, TypeError, "stream yields .*: name the column"),
         (classifier(), (arrow(),), {"target": "lable"}, ValueError, "did you mean 'label'"),
         (classifier(), (X, Y), {"target": "a"}, ValueError, "target is 'a' and y is given"),
         (classifier(), (X, Y), {"sample_weight": [1]}, ValueError, "sample_weight has 1 values"),
@@ -729,7 +751,7 @@ class Weightless(SGDClassifier):
         (LogisticRegression(), (X, Y), {}, TypeError, "LogisticRegression, which has neither"),
         (MiniBatchKMeans(), (X, Y), {}, TypeError, "neither classifier nor regressor"),
         (compose.Pipeline(preprocessing.StandardScaler()), (X, Y), {}, TypeError, "neither"),
-        (sgd(), (zip(X, Y, strict=True),), {}, ValueError, "classes is None; a SGDClassifier must"),
+        (sgd(), (zip(X, Y, strict=True),), {}, ValueError, "classes is None; a SGDClassifier"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named(model, stream, how, error, says):

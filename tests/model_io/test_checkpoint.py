@@ -652,7 +652,7 @@ def test_an_error_goes_before_a_signal_and_tells_of_it(folder):
         raise ZeroDivisionError
 
     _, error = stopped(folder, ZeroDivisionError, run)
-    assert error.__notes__ == ["Before, SIGTERM had come"]
+    assert error.__notes__ == ["SIGTERM came before this error"]
     assert names(folder) == [name(2)]
 
 

@@ -1,7 +1,7 @@
 """Writes that fail, at each call: the old files are intact, and the error says which file it was.
 
-One process, with the shim `tests/model_io/faulty_io.c` before the system's calls, loads amforest and then
-forks for each fault. It is this file, run as a program.
+One process, with the shim `tests/model_io/faulty_io.c` before the system's calls, loads amforest
+and then forks for each fault. It is this file, run as a program.
 """
 
 from __future__ import annotations

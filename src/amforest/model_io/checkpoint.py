@@ -28,7 +28,7 @@ from sklearn.utils.validation import _num_samples
 from amforest._forest.base import check_weights, tree_seeds
 from amforest._forest.features import Floats
 from amforest.model_io import atomic_write, document, model_file
-from amforest.model_io.interrupts import Signals
+from amforest.model_io.interrupts import Interrupts
 from amforest.model_io.json_values import to_json
 from amforest.model_io.model_file import ModelFormatError, NewerFormatError
 
@@ -119,7 +119,7 @@ class Checkpoint(Generic[Model]):
         self._skipped = -self.n_samples  # rows of the stream that were not learnt; see `position`
         self._saved = self.n_samples, 0  # with position; what was given needs no saving either
         self._next = math.inf  # n_samples from which on a file is due
-        self._signals: Signals | None = None  # within the block
+        self._interrupts: Interrupts | None = None  # within the block
 
     @property
     def n_samples(self) -> int:
@@ -136,7 +136,7 @@ class Checkpoint(Generic[Model]):
         return self.n_samples + self._skipped
 
     def __enter__(self) -> Self:
-        if self._signals is not None:
+        if self._interrupts is not None:
             raise RuntimeError("this Checkpoint is in use: leave its block before you enter again")
         self.folder.mkdir(parents=True, exist_ok=True)
         damaged = self._resume()
@@ -148,7 +148,7 @@ class Checkpoint(Generic[Model]):
             text = f"{path} is damaged and now called {_aside(path).name}: {reason}"
             warnings.warn(text, stacklevel=2)
         self._plan()
-        self._signals = Signals()
+        self._interrupts = Interrupts().__enter__()
         return self
 
     def __exit__(
@@ -157,7 +157,7 @@ class Checkpoint(Generic[Model]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        signals = self._inside()
+        interrupts = self._inside()
         try:
             self._save_if_newer()
         except Exception as failure:
@@ -166,12 +166,12 @@ class Checkpoint(Generic[Model]):
                 raise
             error.add_note(f"On leaving, the model could not be saved: {failure!r}")
         finally:
-            signals.release()
-            self._signals = None
+            interrupts.__exit__()
+            self._interrupts = None
         if error is None:
-            signals.deliver()
-        elif signals.first is not None and isinstance(error, Exception):
-            error.add_note(f"Before, {signal.Signals(signals.first).name} had come")
+            interrupts.deliver()
+        elif interrupts.first is not None and isinstance(error, Exception):
+            error.add_note(f"{signal.Signals(interrupts.first).name} came before this error")
 
     @property
     def is_due(self) -> bool:
@@ -188,12 +188,12 @@ class Checkpoint(Generic[Model]):
             learnt: of weight 0, or refused with an error. None means that since the last step all
             were learnt.
         """
-        signals = self._inside()
+        interrupts = self._inside()
         if position is not None:
             self._set_position(position)
-        if signals.first is not None or self.is_due:
+        if interrupts.came or self.is_due:
             self._save_if_newer()
-            signals.deliver()
+            interrupts.deliver()
 
     def save(self) -> Path:
         """Save now, whatever is due, and return the file's path."""
@@ -271,10 +271,10 @@ class Checkpoint(Generic[Model]):
         for start in range(end, n_rows, size):
             yield slice(start, start + size)
 
-    def _inside(self) -> Signals:
-        if self._signals is None:
+    def _inside(self) -> Interrupts:
+        if self._interrupts is None:
             raise RuntimeError("a Checkpoint works within its block: with Checkpoint(…) as …")
-        return self._signals
+        return self._interrupts
 
     def _plan(self) -> None:
         self._next = math.inf if self.every is None else self.n_samples + self.every
