@@ -1,4 +1,4 @@
-"""The command line: a stream in, forecasts and a model out, and clear words when it cannot be."""
+"""The command line: a stream in, predictions and a model out, and clear words when it cannot be."""
 
 import csv
 import io
@@ -53,7 +53,7 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def test_each_row_is_forecast_and_then_learnt(stream, tmp_path):
+def test_each_row_is_predicted_and_then_learned(stream, tmp_path):
     out = amf(
         "run", stream, "-t", "buys", "--save", "m.amf", "--predictions", "f.csv", "--json", "-q"
     )
@@ -91,7 +91,7 @@ def test_without_a_source_there_is_an_embedded_stream():
     assert json.loads(out.stdout)["rows"] == 20_000
 
 
-def test_numbers_are_forecast_whatever_their_unit(stream):
+def test_numbers_are_predicted_whatever_their_unit(stream):
     scores = []
     for factor in (1, 1e-3, 1e6):
         table = pd.read_csv(stream)
@@ -103,7 +103,7 @@ def test_numbers_are_forecast_whatever_their_unit(stream):
     assert scores == pytest.approx([scores[0]] * 3, abs=1e-3)
 
 
-def test_a_row_is_forecast_by_the_labels_that_have_come(stream):
+def test_a_row_is_predicted_by_the_labels_that_have_come(stream):
     how = ("-t", "buys", "--no-scale", "-q", "--trees", 3)
     lines = stream.read_text().splitlines(keepends=True)
     parts = {"all.csv": lines[:1001], "known.csv": lines[:960], "row.csv": [lines[0], lines[1000]]}
@@ -119,7 +119,7 @@ def test_a_row_is_forecast_by_the_labels_that_have_come(stream):
     assert rows[999]["probabilities"] == expected
 
 
-def test_delayed_labels_are_all_learnt_in_the_end(stream):
+def test_delayed_labels_are_all_learned_in_the_end(stream):
     for delay in (0, 7):
         amf("run", stream, "-t", "buys", "--delay", delay, "--save", f"{delay}.amf", "-q")
     now, later = (amforest.load(f"{delay}.amf") for delay in (0, 7))
@@ -135,7 +135,7 @@ def test_columns_can_be_chosen_left_and_typed(stream):
     assert "basket" in amforest.load("c.amf").categories_
 
 
-def test_a_saved_model_goes_on_and_forecasts(stream):
+def test_a_saved_model_goes_on_and_predicts(stream):
     lines = stream.read_text().splitlines(keepends=True)
     for name, part in (("head.csv", lines[:2001]), ("tail.csv", [lines[0], *lines[2001:]])):
         with open(name, "w") as file:
@@ -151,7 +151,7 @@ def test_a_saved_model_goes_on_and_forecasts(stream):
         r["prediction"] == line.rsplit(",", 1)[1].strip()
         for r, line in zip(rows, lines[2001:], strict=True)
     ]
-    assert np.mean(hits) > 0.9  # of rows that it has learnt
+    assert np.mean(hits) > 0.9  # of rows that it has learned
     amf("predict", "whole.amf", "tail.csv", "-o", "p.ndjson", "-q")
     assert json.loads(Path("p.ndjson").read_text().splitlines()[0])["probabilities"].keys() == {
         "no",
@@ -192,7 +192,7 @@ def test_rows_that_cannot_be_read_are_set_aside(stream):
         (["{stream}", "-t", "buys", "--types", "basket=nummer"], "nummer"),
         (["{stream}", "-t", "buys", "--predictions", "f.xls"], "f.xls: the name must end in"),
         (["{stream}", "-t", "buys", "--save", "no/such/folder.amf"], "no/such/folder.amf"),
-        (["{stream}", "-t", "buys", "--warm-start", "garbage.csv"], "no model of amforest"),
+        (["{stream}", "-t", "buys", "--warm-start", "garbage.csv"], "not a model of amforest"),
         (["{stream}", "-t", "buys", "--warm-start", "plain.amf"], "not saved by `amforest run`"),
         (["{stream}", "-t", "buys", "--trees", "70000"], "n_estimators"),
     ],
@@ -289,7 +289,7 @@ def test_a_killed_run_with_delayed_labels_goes_on_exactly(stream):
     assert Path("a.amf").read_bytes() == Path("b.amf").read_bytes()
 
 
-def test_a_pipe_is_learnt_as_it_comes_and_left_by_ctrl_c(stream):
+def test_a_pipe_is_learned_as_it_comes_and_left_by_ctrl_c(stream):
     lines = stream.read_bytes().splitlines(keepends=True)
     args = ("run", "-", "-t", "buys", "--predictions", "-", "--save", "m.amf", "-q", "--trees", "2")
     process = start(*args, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

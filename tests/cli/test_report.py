@@ -268,7 +268,7 @@ def test_rejected_rows_are_counted_and_options_are_told(tmp_path):
 # Classes
 
 
-def test_confusion_counts_labels_against_forecasts(outcomes, pages):
+def test_confusion_counts_labels_against_predictions(outcomes, pages):
     recent = outcomes["two classes"].session.recent()
     names, counts, n_others = count_confusion(recent)
     said = recent.classes[recent.values.argmax(axis=1)]

@@ -38,15 +38,15 @@ def said(probabilities):
     return ClassPredictions(probabilities.argmax(axis=1), probabilities, n_classes, n_classes - 1)
 
 
-def fed(name, y, forecasts, weights, cuts=(), *, window=WINDOW):
+def fed(name, y, predictions, weights, cuts=(), *, window=WINDOW):
     """The metric of that name after all rows, given in batches."""
     task = next(task for task in METRICS if name in METRICS[task])
     metric = build_metrics(task, [name], window)[name]
     for part in np.split(np.arange(len(y)), cuts):
-        forecast = forecasts[part]
+        prediction = predictions[part]
         metric.update(
             y[part],
-            said(forecast) if task == "classification" else forecast,
+            said(prediction) if task == "classification" else prediction,
             None if weights is None else weights[part],
         )
     return metric
@@ -108,46 +108,46 @@ def test_metrics_of_classes_are_scikit_learns(name, n_classes, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_metrics_of_numbers_are_scikit_learns(name, weighted):
-    y, forecasts, weights = numbers()
+    y, predictions, weights = numbers()
     w = weights if weighted else None
-    metric = fed(name, y, forecasts, w, some_cuts())
+    metric = fed(name, y, predictions, w, some_cuts())
     last = slice(N - WINDOW, None)
     some = None if w is None else w[last]
-    expected = NUMBERS[name](y, forecasts, sample_weight=w)
+    expected = NUMBERS[name](y, predictions, sample_weight=w)
     np.testing.assert_allclose(metric.value, expected, **EXACT)
-    expected = NUMBERS[name](y[last], forecasts[last], sample_weight=some)
+    expected = NUMBERS[name](y[last], predictions[last], sample_weight=some)
     np.testing.assert_allclose(metric.window_value, expected, **EXACT)
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
 def test_batches_never_change_a_bit(name):
-    y, forecasts, weights = rows() if name in CLASSES else numbers(n_members=7)
-    whole = fed(name, y, forecasts, weights)
+    y, predictions, weights = rows() if name in CLASSES else numbers(n_members=7)
+    whole = fed(name, y, predictions, weights)
     for cuts in (np.arange(1, N), some_cuts()):
-        parts = fed(name, y, forecasts, weights, cuts)
+        parts = fed(name, y, predictions, weights, cuts)
         assert (parts.value, parts.window_value) == (whole.value, whole.window_value)
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
 def test_a_window_that_holds_all_rows_is_all_rows(name):
-    y, forecasts, weights = rows() if name in CLASSES else numbers(n_members=7)
-    metric = fed(name, y, forecasts, weights, window=N + 1)
+    y, predictions, weights = rows() if name in CLASSES else numbers(n_members=7)
+    metric = fed(name, y, predictions, weights, window=N + 1)
     error = metric.error if name == "auc" else 1e-12 * abs(metric.value)
     assert abs(metric.window_value - metric.value) <= error
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
 def test_without_rows_or_weight_there_is_no_value(name):
-    y, forecasts, _ = rows() if name in CLASSES else numbers()
-    for metric in (fed(name, y[:0], forecasts[:0], None), fed(name, y, forecasts, np.zeros(N))):
+    y, predictions, _ = rows() if name in CLASSES else numbers()
+    for metric in (fed(name, y[:0], predictions[:0], None), fed(name, y, predictions, np.zeros(N))):
         assert isnan(metric.value)
         assert isnan(metric.window_value)
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
 def test_metrics_can_be_pickled(name):
-    y, forecasts, _ = rows() if name in CLASSES else numbers()
-    metric = fed(name, y, forecasts, None)
+    y, predictions, _ = rows() if name in CLASSES else numbers()
+    metric = fed(name, y, predictions, None)
     assert pickle.loads(pickle.dumps(metric)).value == metric.value
 
 
@@ -214,7 +214,7 @@ def test_an_impossible_label_costs_what_the_smallest_step_does():
     assert metric.value == -log(np.finfo(float).eps)
 
 
-def test_no_forecast_is_a_wrong_one():
+def test_no_prediction_is_a_wrong_one():
     y, nothing = np.array([0, 1]), ClassPredictions(np.array([NO_CLASS, 1]), None, 2, 1)
     for name, expected in (("accuracy", 0.5), ("balanced_accuracy", 0.5), ("kappa", 1 / 3)):
         metric = build_metrics("classification", [name], 5)[name]
@@ -232,11 +232,11 @@ def test_crps_is_its_double_sum(n_members):
 
 
 def test_the_crps_of_numbers_is_their_absolute_error():
-    y, forecasts, _ = numbers()
-    assert fed("crps", y, forecasts, None).value == fed("mae", y, forecasts, None).value
+    y, predictions, _ = numbers()
+    assert fed("crps", y, predictions, None).value == fed("mae", y, predictions, None).value
 
 
-def test_the_forecast_of_an_ensemble_is_its_mean():
+def test_the_prediction_of_an_ensemble_is_its_mean():
     y, members, _ = numbers(n_members=5)
     for name in NUMBERS:
         mean = fed(name, y, members.mean(axis=1), None)
@@ -244,9 +244,9 @@ def test_the_forecast_of_an_ensemble_is_its_mean():
 
 
 def test_r2_survives_a_large_mean():
-    y, forecasts, _ = numbers()
-    shifted = fed("r2", y + 1e9, forecasts + 1e9, None, some_cuts())
-    np.testing.assert_allclose(shifted.value, sk.r2_score(y + 1e9, forecasts + 1e9), rtol=1e-9)
+    y, predictions, _ = numbers()
+    shifted = fed("r2", y + 1e9, predictions + 1e9, None, some_cuts())
+    np.testing.assert_allclose(shifted.value, sk.r2_score(y + 1e9, predictions + 1e9), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("error", "expected"), [(0.0, 1.0), (0.1, 0.0)])

@@ -357,6 +357,7 @@ def test_a_writer_killed_before_any_call_leaves_a_whole_file(call, faulty, folde
         assert os.listdir(folder) == ["model"]
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_moment_leaves_a_whole_file(folder):
     code = """
 for k in itertools.count(1):

@@ -111,15 +111,10 @@ def test_saving_is_the_same_in_another_process(tmp_path):
         "print(*(hashlib.sha256(make().to_bytes()).hexdigest() for make in MODELS.values()))"
     )
     run = [sys.executable, "-W", "ignore", "-c", program]
-    digests = [
-        subprocess.run(
-            run, capture_output=True, check=True, text=True, cwd=Path(__file__).parent
-        ).stdout
-        for _ in range(2)
-    ]
-    assert digests[0] == digests[1]
+    folder = Path(__file__).parent
+    other = subprocess.run(run, capture_output=True, check=True, text=True, cwd=folder).stdout
     here = [hashlib.sha256(make().to_bytes()).hexdigest() for make in MODELS.values()]
-    assert digests[0].split() == here
+    assert other.split() == here
 
 
 @pytest.mark.parametrize(
@@ -283,7 +278,7 @@ FITTED, CORE = ("forest", "fitted"), ("forest", "core")
 )
 def test_what_is_wrong_in_the_document_is_refused(change):
     model = MODELS["frame"]()
-    with pytest.raises(ModelFormatError, match="no model of amforest"):
+    with pytest.raises(ModelFormatError, match="not a model of amforest"):
         from_bytes(resealed(model.to_bytes(), change))
 
 
@@ -304,7 +299,7 @@ def test_columns_that_do_not_fit_are_refused(change):
         if document["columns"] and len(document["columns"]["numbers"]) == 2:
             document["columns"]["numbers"] += [str(i) for i in range(9)]
 
-    with pytest.raises(ModelFormatError, match="no model of amforest"):
+    with pytest.raises(ModelFormatError, match="not a model of amforest"):
         from_bytes(resealed(MODELS["river"]().to_bytes(), many))
 
 

@@ -26,7 +26,7 @@ from amforest.model_io.model_file import from_bytes
 
 TITLE = "save, load, continue"
 SEED = int(os.environ.get("TORTURE_SEED", "0"))
-N_PARTS, N_ROWS, N_PROBES = 5, 12, 6  # of a stream: parts, rows of each, rows to be forecast
+N_PARTS, N_ROWS, N_PROBES = 5, 12, 6  # of a stream: parts, rows of each, rows to be predicted
 
 CATEGORIES: dict[str, Callable[[int], Any]] = {
     "text": lambda k: ["", "é", "a\0", "long" * 9][k % 4] + str(k // 4),

@@ -79,7 +79,7 @@ class Call:
     name: str
     model: Any
     ask: Callable[..., Any]  # of the model and, if `rows` are given, of them
-    rows: tuple[Any, ...] = ()  # of which some may have been learnt when it fails
+    rows: tuple[Any, ...] = ()  # of which some may have been learned when it fails
 
     def __call__(self, model: Any, start: int = 0) -> Any:
         return self.ask(model, *(part[start:] for part in self.rows))
@@ -143,7 +143,7 @@ def calls(quick: bool) -> Iterator[Call]:
 
 
 class Models:
-    """Models that have learnt n rows, and more rows for them."""
+    """Models that have learned n rows, and more rows for them."""
 
     def __init__(self, n: int) -> None:
         from amforest import AMFClassifier, AMFRegressor

@@ -45,9 +45,9 @@ N_OLD, N_NEW, N_LAST = 150, 160, 170  # rows
 
 
 def grown(model: Any, n_rows: int) -> Any:
-    """Let a model learn the rows of a stream that it has not learnt yet."""
-    n_learnt = model.n_samples_seen_ if hasattr(model, "classes_") else 0
-    for i in range(n_learnt, n_rows):
+    """Let a model learn the rows of a stream that it has not learned yet."""
+    n_learned = model.n_samples_seen_ if hasattr(model, "classes_") else 0
+    for i in range(n_learned, n_rows):
         model.learn_one([i * 0.618 % 1, i * 0.414 % 1], "abc"[i % 3])
     return model
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,6 +14,9 @@ from rich.markup import escape
 
 import amforest
 from amforest.cli.console import one_line_errors
+
+if TYPE_CHECKING:
+    from amforest.cli.run import Outcome
 
 EPILOG = (
     "Exit status: 0 success, 1 error, 2 invalid options, 130 stopped by Ctrl-C and 143 by SIGTERM "
@@ -33,13 +37,15 @@ Names = list[str] | None
 Source = Annotated[
     Names,
     typer.Argument(
-        metavar="[SOURCE]...",
+        metavar="SOURCE",
         help="CSV, TSV, NDJSON, Parquet or Arrow files, folders, globs, or - for standard input.",
         show_default=False,
     ),
 ]
 Target = Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")]
-Use = Annotated[Names, typer.Option("--use", help="Use only this column; can be repeated.")]
+Use = Annotated[
+    Names, typer.Option("--use", help="Use only this column as a feature; can be repeated.")
+]
 Drop = Annotated[Names, typer.Option("--drop", help="Drop this column; can be repeated.")]
 Types = Annotated[
     str | None,
@@ -177,7 +183,7 @@ def run(
         outcome = command.run(settings, console)
         if report is not None:
             write_report(outcome, Path(report))
-        command.show_outcome(outcome, console, report=report, as_json=as_json)
+        _show_outcome(outcome, console, report=report, as_json=as_json)
     raise typer.Exit(outcome.status)
 
 
@@ -253,7 +259,9 @@ def compare(
     source: Source = None,
     *,
     target: Target = None,
-    rows: Annotated[int | None, typer.Option(min=1, help="Use only the first rows.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Number of rows to use. Default: all.")
+    ] = None,
     trees: Annotated[int, typer.Option(min=1, help="Number of trees.")] = 10,
     use: Use = None,
     drop: Drop = None,
@@ -290,6 +298,54 @@ def compare(
             _print_json({name: result.metrics for name, result in results.items()})
         else:
             comparison.show_comparison(results, Console())
+
+
+def _summarize(outcome: Outcome) -> dict[str, Any]:
+    """Return the result of a run in values of JSON."""
+    session, progress, settings = outcome.session, outcome.progress, outcome.settings
+    stats = session.model.stats()
+    return {
+        "task": session.scheme.task,
+        "rows": session.n_rows,
+        "rejected": session.n_rejected,
+        "interrupted": outcome.status != 0,
+        "metrics": {name: _finite(value) for name, value in progress.metrics.items()},
+        "last_rows": {name: _finite(value) for name, value in progress.window.items()},
+        "window": progress.window_size,
+        "seconds": round(progress.seconds, 6),
+        "samples": stats["samples"],
+        "nodes": stats["nodes"],
+        "depth": stats["depth"],
+        "bytes": stats["bytes"],
+        "model": settings.save,
+        "predictions": settings.predictions,
+        "rejects": settings.rejects,
+    }
+
+
+def _show_outcome(outcome: Outcome, console: Console, *, report: str | None, as_json: bool) -> None:
+    """Print the result as JSON to standard output, or the names of the files to the console."""
+    settings = outcome.settings
+    if as_json:
+        _print_json(_summarize(outcome) | {"report": report})
+        return
+    if settings.quiet:
+        return
+    if outcome.status:
+        console.print("Stopped early; everything learned is kept.", highlight=False)
+    files = {
+        "Model": settings.save,
+        "Predictions": None if settings.predictions == "-" else settings.predictions,
+        "Rejected rows": settings.rejects,
+        "Report": None if report is None else f"{report}/index.html",
+    }
+    for what, path in files.items():
+        if path is not None:
+            console.print(f"{what}: {path}", highlight=False, markup=False)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _check_task(name: str | None) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +11,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from rich.console import Console
 
@@ -368,55 +365,3 @@ def _step(checkpoint: Checkpoint[Any], session: Session) -> None:
         session.sync()
         checkpoint.extra = session.to_json()
     checkpoint.step()
-
-
-# The result
-
-
-def summarize(outcome: Outcome) -> dict[str, Any]:
-    """Return the result of a run in values of JSON."""
-    session, progress, settings = outcome.session, outcome.progress, outcome.settings
-    stats = session.model.stats()
-    return {
-        "task": session.scheme.task,
-        "rows": session.n_rows,
-        "rejected": session.n_rejected,
-        "interrupted": outcome.status != 0,
-        "metrics": {name: _finite(value) for name, value in progress.metrics.items()},
-        "last_rows": {name: _finite(value) for name, value in progress.window.items()},
-        "window": progress.window_size,
-        "seconds": round(progress.seconds, 6),
-        "samples": stats["samples"],
-        "nodes": stats["nodes"],
-        "depth": stats["depth"],
-        "bytes": stats["bytes"],
-        "model": settings.save,
-        "predictions": settings.predictions,
-        "rejects": settings.rejects,
-    }
-
-
-def show_outcome(outcome: Outcome, console: Console, *, report: str | None, as_json: bool) -> None:
-    """Print the result as JSON to standard output, or the names of the files to the console."""
-    settings = outcome.settings
-    if as_json:
-        text = json.dumps(summarize(outcome) | {"report": report}, indent=2, ensure_ascii=False)
-        typer.echo(text)
-        return
-    if settings.quiet:
-        return
-    if outcome.status:
-        console.print("Stopped early; everything learned is kept.", highlight=False)
-    files = {
-        "Model": settings.save,
-        "Predictions": None if settings.predictions == "-" else settings.predictions,
-        "Rejected rows": settings.rejects,
-        "Report": None if report is None else f"{report}/index.html",
-    }
-    for what, path in files.items():
-        if path is not None:
-            console.print(f"{what}: {path}", highlight=False, markup=False)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
