@@ -14,12 +14,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import amforest
 from amforest import AMFClassifier
 from amforest.cli.app import app
-from amforest.cli.settings import demo_stream
+from amforest.cli.predictions import RowFile
+from amforest.cli.run import run
+from amforest.cli.settings import Settings, demo_stream
 from amforest.reading import open_stream
 from helpers import tables
 
@@ -289,6 +292,27 @@ def test_a_killed_run_with_delayed_labels_goes_on_exactly(stream):
     assert Path("a.amf").read_bytes() == Path("b.amf").read_bytes()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_run_after_its_block_and_it_resumes_exactly(number, stream, monkeypatch):
+    options = ["-t", "buys", "--delay", "30", "-q", "--trees", "3"]
+    amf("run", stream, *options, "--save", "a.amf", "--predictions", "a.csv")
+    again = [*options, "--checkpoint", "saved", "--save", "b.amf", "--predictions", "b.csv"]
+    write = RowFile.write
+
+    def write_and_signal(self, rows):
+        write(self, rows := list(rows))
+        if rows[-1][0] == 1_500:
+            signal.raise_signal(number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RowFile, "write", write_and_signal)
+        amf("run", stream, *again, code=128 + number)
+    assert amforest.load("b.amf").n_samples_seen_ == 2_000 - 30
+    amf("run", stream, *again)
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert Path("a.amf").read_bytes() == Path("b.amf").read_bytes()
+
+
 def test_a_pipe_is_learned_as_it_comes_and_left_by_ctrl_c(stream):
     lines = stream.read_bytes().splitlines(keepends=True)
     args = ("run", "-", "-t", "buys", "--predictions", "-", "--save", "m.amf", "-q", "--trees", "2")
@@ -343,6 +367,17 @@ def test_plain_lines_are_printed_where_there_is_no_terminal(stream, monkeypatch)
     assert "rows/s" in text
     assert "log_loss" in text
     assert "\x1b" not in text
+
+
+def test_on_a_terminal_a_bar_and_a_table_are_redrawn(stream):
+    console = Console(file=(screen := io.StringIO()), force_terminal=True, color_system=None)
+    run(Settings((str(stream),), "buys", trees=2), console)
+    text = screen.getvalue()
+    assert "\x1b[" in text  # the cursor moves
+    assert "Learning visits.csv" in text
+    assert "100%" in text
+    assert "last 1,000" in text
+    assert "3,000 rows" in text
 
 
 def test_the_embedded_stream_is_the_same_each_time():

@@ -253,7 +253,7 @@ def run(settings: Settings, console: Console) -> Outcome:
                 first, batches = [], iter(stream)
         session = _build_session(settings, stack, model, state, is_resumed=not first)
         interrupts = stack.enter_context(Interrupts())
-        title = f"Learning {settings.source_names(most=1)}"
+        title = f"Learning {settings.source_names(1, with_folders=False)}"
         view = stack.enter_context(choose_view(console, title, quiet=settings.quiet))
 
         def after_block() -> None:

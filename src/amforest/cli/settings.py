@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,12 @@ class Settings:
             raise CommandError("--target is missing: name the column to predict")
         return self.target or DEMO_TARGET
 
-    def source_names(self, most: int = 3) -> str:
+    def source_names(self, most: int = 3, *, with_folders: bool = True) -> str:
         """Return the names of the source; of many only the first ones."""
         if not self.source:
             return "the embedded stream of shop visits"
-        names = ["standard input" if path == "-" else path for path in self.source[:most]]
+        paths = (path if with_folders else Path(path).name for path in self.source[:most])
+        names = ["standard input" if path == "-" else path for path in paths]
         more = len(self.source) - len(names)
         return ", ".join(names) + (f" and {more:,} more" if more else "")
 
