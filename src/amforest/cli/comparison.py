@@ -20,7 +20,6 @@ from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import Settings, open_source
 from amforest.evaluation import Progress, progressive_validation
 from amforest.evaluation.blocks import ROWS_AT_ONCE
-from amforest.reading import split_target
 
 SKLEARN_ROWS = 100  # the batch of models of scikit-learn, which take as long for a single row
 HASHED_COLUMNS = 64  # of the categories, for models that need numbers
@@ -82,9 +81,8 @@ def _batches(settings: Settings, scheme: Scheme, convert: Convert) -> Iterator[t
         for batch in stream:
             for piece in batch.pieces(ROWS_AT_ONCE):
                 if len(piece):
-                    rows, y = split_target(piece, scheme.target)
-                    table = scheme.features(rows.table, rows.file)
-                    yield convert(scheme, table), scheme.labels(y)
+                    table = scheme.features(piece.X, piece.file)
+                    yield convert(scheme, table), scheme.labels(piece.y)
 
 
 def _table(scheme: Scheme, table: Any) -> Any:

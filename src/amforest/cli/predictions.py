@@ -150,7 +150,7 @@ def predict(
             for piece in batch.pieces(ROWS_AT_ONCE):
                 if not len(piece):
                     continue
-                rows = scheme.features(piece.table, piece.file, learn=False)
+                rows = scheme.features(piece.X, piece.file, learn=False)
                 predictions = model.predict_proba(rows) if is_class else model.predict(rows)
                 classes = model.classes_ if is_class else None
                 file.write(prediction_rows(status.rows + 1, None, predictions, classes))

@@ -25,7 +25,7 @@ from amforest.evaluation.adapters import Prediction, adapt
 from amforest.evaluation.blocks import ROWS_AT_ONCE, as_list
 from amforest.model_io import model_file
 from amforest.model_io.interrupts import Interrupts
-from amforest.reading import Batch, Reject, split_target
+from amforest.reading import Batch, Reject
 
 SECONDS_BETWEEN_STATS = 2.0
 KEPT = 10  # of the slowest and the worst rows
@@ -110,11 +110,10 @@ class Session:
             for piece in batch.pieces(ROWS_AT_ONCE):
                 if interrupts.came:
                     return
-                rows, y = split_target(piece, self.scheme.target)
-                self._reject(rows.rejects)
-                if len(y):
-                    features = self.scheme.features(rows.table, rows.file)
-                    yield Block(self._adapter.convert_block(features), self.scheme.labels(y))
+                self._reject(piece.rejects)
+                if len(piece):
+                    X = self._adapter.convert_block(self.scheme.features(piece.X, piece.file))
+                    yield Block(X, self.scheme.labels(piece.y))
 
     def _end_block(self, n_rows: int, seconds: float) -> None:
         _keep_largest(self.slowest, (seconds / n_rows, self.n_rows))
@@ -282,7 +281,7 @@ def _read_first(settings: Settings, batches: Iterator[Batch]) -> list[Batch]:
     first: list[Batch] = []
     for batch in batches:
         first.append(batch)
-        are_strings = len(batch) and _labels([batch], settings).dtype.kind == "O"
+        are_strings = len(batch) and _labels([batch]).dtype.kind == "O"
         if are_strings or settings.step is not None or sum(map(len, first)) >= ROWS_FOR_STEP:
             break
     if not sum(map(len, first)):
@@ -290,9 +289,8 @@ def _read_first(settings: Settings, batches: Iterator[Batch]) -> list[Batch]:
     return first
 
 
-def _labels(batches: list[Batch], settings: Settings) -> Any:
-    target = settings.target_column()
-    return np.concatenate([split_target(batch, target)[1] for batch in batches if len(batch)])
+def _labels(batches: list[Batch]) -> NDArray[Any]:
+    return np.concatenate([batch.y for batch in batches if len(batch)])
 
 
 def _build_model(
@@ -308,9 +306,8 @@ def _build_model(
             )
         model.n_jobs = settings.threads
         return model, {"scheme": state["scheme"]}
-    rows, y = next(batch for batch in first if len(batch)), _labels(first, settings)
-    table = split_target(rows, target)[0].table
-    scheme = Scheme.infer(table, y, target, kinds, task=settings.task, scaled=settings.scale)
+    X, y = next(batch.X for batch in first if len(batch)), _labels(first)
+    scheme = Scheme.infer(X, y, target, kinds, task=settings.task, scaled=settings.scale)
     is_class = scheme.task == CLASSIFICATION
     model = (AMFClassifier if is_class else AMFRegressor)(
         settings.trees,

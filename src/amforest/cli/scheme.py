@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from amforest.cli.console import CommandError, suggest
 from amforest.model_io import atomic_write, model_file
-from amforest.reading import expand_dates
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +59,7 @@ class Scheme:
     @classmethod
     def infer(
         cls,
-        table: Any,
+        table: pa.RecordBatch,
         labels: NDArray[Any],
         target: str,
         kinds: dict[str, str],
@@ -77,7 +76,7 @@ class Scheme:
             raise CommandError(f"column {target!r} holds {labels[0]!r}, which is not a number")
         if task == CLASSIFICATION and labels.dtype.kind == "f" and not whole:
             raise CommandError(f"column {target!r} holds fractions, which are not classes")
-        schema = expand_dates(table).schema
+        schema = table.schema
         categories = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         unused = {f"{name}.{part}" for name in kinds for part in UNUSED_DATE_PARTS} - kinds.keys()
         numbers = [name for name in schema.names if name not in {*categories, *unused}]
@@ -92,9 +91,8 @@ class Scheme:
         """The names of the features."""
         return [*self.numbers, *self.categories]
 
-    def features(self, table: Any, file: str, *, learn: bool = True) -> pa.Table:
+    def features(self, table: pa.RecordBatch, file: str, *, learn: bool = True) -> pa.Table:
         """Return the features of some rows; with `learn`, their scales are updated."""
-        table = expand_dates(table)
         for name in self.names:
             if name not in table.schema.names:
                 raise CommandError(
@@ -108,8 +106,8 @@ class Scheme:
             columns[: len(self.numbers)] = [pa.array(column, from_pandas=True) for column in rows.T]
         return pa.table(columns, names=self.names)
 
-    def labels(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Convert labels to the type that the model learns."""
+    def labels(self, y: Any) -> NDArray[Any]:
+        """Convert an array of labels to the type that the model learns."""
         if self.task == REGRESSION:
             return y.astype(np.float64)
         return y.astype(np.int64) if self.whole else y.astype(str)

@@ -38,7 +38,7 @@ from amforest.cli.report.markup import (
 from amforest.cli.run import LabelledPredictions, Outcome
 from amforest.cli.scheme import CLASSIFICATION
 from amforest.cli.settings import Settings
-from amforest.plotting.curves import NAMES
+from amforest.plotting.curves import METRIC_LABELS
 
 MOST_FEATURES = 50
 MOST_CLASSES = 20  # with rows and columns of their own
@@ -146,7 +146,7 @@ def n_predictions(outcome: Outcome) -> int:
 
 
 def _title(metric: str) -> str:
-    words = NAMES.get(metric, metric.replace("_", " "))
+    words = METRIC_LABELS.get(metric, metric.replace("_", " "))
     return words[0].upper() + words[1:]
 
 
