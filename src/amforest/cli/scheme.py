@@ -108,9 +108,8 @@ class Scheme:
 
     def labels(self, y: Any) -> NDArray[Any]:
         """Convert an array of labels to the type that the model learns."""
-        if self.task == REGRESSION:
-            return y.astype(np.float64)
-        return y.astype(np.int64) if self.whole else y.astype(str)
+        dtype = np.float64 if self.task == REGRESSION else np.int64 if self.whole else str
+        return np.asarray(y).astype(dtype)
 
     def row_table(self, row: list[Any]) -> pa.Table:
         """Return the features of one row as a table."""
