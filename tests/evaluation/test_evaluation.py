@@ -83,8 +83,8 @@ def loop(model, y, delay=0, classes=None, X=X):
         if i >= len(y):
             continue
         try:
-            ask = model.predict if is_numeric(model) else model.predict_proba
-            predictions.append(ask(X[i : i + 1])[0])
+            query = model.predict if is_numeric(model) else model.predict_proba
+            predictions.append(query(X[i : i + 1])[0])
             kept.append(i)
         except NotFittedError:
             if classes is not None:

@@ -249,8 +249,8 @@ class Case:
         X = self.in_form(rows)
         predict = model.predict_proba if self.is_classifier else model.predict_by_tree
         tables = [model.tree_table(i).tobytes() for i in range(model.n_estimators)]
-        asked = [ask(X) for ask in (predict, model.predict, model.apply, model.weighted_depth)]
-        return [stats, model.categories_, tables, *asked]
+        queries = (predict, model.predict, model.apply, model.weighted_depth)
+        return [stats, model.categories_, tables, *(query(X) for query in queries)]
 
     def in_form(self, rows: list[list[Any]]) -> Any:
         if self.form == "frame":

@@ -52,15 +52,15 @@ def exercise(model: Any) -> None:
         return
     check_trees(model)
     rows, labels = probes(model, forest)
-    check_predictions(model, rows)
+    check_forecasts(model, rows)
     check_batch(model, rows)
     learn(model, rows, labels)
     if forest is not model:
         learn(model, [{"a feature that is new": 1.0}], labels[:1])
-    check_predictions(model, rows)
+    check_forecasts(model, rows)
     copy = assert_saved(model)
     for x in rows:
-        assert predict(copy, x).tobytes() == predict(model, x).tobytes()
+        assert forecast(copy, x).tobytes() == forecast(model, x).tobytes()
 
 
 def assert_saved(model: Any) -> Any:
@@ -99,7 +99,7 @@ def river_categories(model: Any) -> dict[Any, list[Any]]:
     return dict(zip(columns.categorical, columns.categories.lists(), strict=True))
 
 
-def predict(model: Any, x: Any) -> NDArray[np.float64]:
+def forecast(model: Any, x: Any) -> NDArray[np.float64]:
     if not hasattr(model, "predict_proba_one"):
         return np.array([model.predict_one(x)])
     probabilities = model.predict_proba_one(x)
@@ -110,15 +110,15 @@ def predict(model: Any, x: Any) -> NDArray[np.float64]:
     return probabilities
 
 
-def check_predictions(model: Any, rows: list[Any]) -> None:
+def check_forecasts(model: Any, rows: list[Any]) -> None:
     for x in rows:
-        assert np.isfinite(predict(model, x)).all()
+        assert np.isfinite(forecast(model, x)).all()
     if hasattr(model, "stats"):
         model.stats()
 
 
 def check_batch(model: Any, rows: list[Any]) -> None:
-    """A batch is predicted as its rows are."""
+    """A batch is forecast as its rows are."""
     is_river = isinstance(rows[0], dict)
     if is_river and not all(isinstance(name, str) for name in rows[0]):
         return  # to pandas, None and NaN are the same name
@@ -132,7 +132,7 @@ def check_batch(model: Any, rows: list[Any]) -> None:
         ask = model.predict_proba if hasattr(model, "predict_proba") else model.predict
         batch = ask(X).reshape(len(rows), -1)
     for x, expected in zip(rows, batch, strict=True):
-        assert predict(model, x).tobytes() == expected.tobytes()
+        assert forecast(model, x).tobytes() == expected.tobytes()
 
 
 def table(model: Any, rows: list[Any]) -> Any:
