@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from amforest.cli.console import CommandError
-from amforest.cli.model_summary import feature_uses
+from amforest.cli.model_summary import summarize_features
 from amforest.cli.report import figures, markup, prepare_report, write_report
 from amforest.cli.report.sections import LONGEST_CLASS, count_confusion
 from amforest.cli.run import LabelledPredictions, Outcome, run
@@ -240,7 +240,7 @@ def test_the_page_says_what_ran(name, pages, outcomes):
 
 def test_features_and_worst_rows_are_those_of_the_run(pages, outcomes):
     outcome, page = outcomes["numbers"], Page(pages["numbers"])
-    uses = feature_uses(outcome.session.model)
+    uses = summarize_features(outcome.session.model)
     expected = [
         [u.name, f"{u.n_splits:,}", f"{u.reach:.2f}", str(u.first_depth), f"{u.mean_depth:.1f}"]
         for u in uses
@@ -322,7 +322,7 @@ def test_names_lose_what_html_cannot_hold():
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_in_pictures_stay_text(name):
     came, p = np.array([True, False, True]), np.array([0.7, 0.4, 0.5])
-    picture = Page(figures.reliability(came, p, name))
+    picture = Page(figures.draw_reliability(came, p, name))
     drawn = [words for tag, words in picture.words if tag == "text"]
     assert f"frequency of {markup.plain(name, figures.LONGEST_NAME)}" in drawn
     assert {tag for tag, _ in picture.tags} == {

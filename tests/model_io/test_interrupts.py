@@ -18,7 +18,7 @@ def handlers():
 def test_the_first_signal_is_held_back(number, status):
     before = handlers()
     with Interrupts() as interrupts:
-        assert (interrupts.came, interrupts.exit_status) == (False, 0)
+        assert (interrupts.received, interrupts.exit_status) == (False, 0)
         signal.raise_signal(number)
         assert (interrupts.first, interrupts.exit_status) == (number, status)
     assert handlers() == before
@@ -85,7 +85,7 @@ def test_a_handler_of_the_program_is_replaced_on_request(replace):
     try:
         with Interrupts(replace=replace) as interrupts:
             signal.raise_signal(signal.SIGINT)
-        assert (interrupts.came, came) == ((True, []) if replace else (False, [1]))
+        assert (interrupts.received, came) == ((True, []) if replace else (False, [1]))
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -38,7 +38,7 @@ class FeatureUse:
     reach: float
 
 
-def feature_uses(model: Any) -> list[FeatureUse]:
+def summarize_features(model: Any) -> list[FeatureUse]:
     """Return the use of each feature of a fitted forest, by falling reach."""
     n_features = model.n_features_in_
     n_splits, depths, weights = np.zeros((3, n_features))
@@ -89,7 +89,7 @@ def describe_model(model: Any, extra: Any) -> dict[str, Any]:
     described["trees"] = model.n_estimators
     if hasattr(model, "classes_"):
         described["classes"] = [_plain(label) for label in model.classes_.tolist()]
-    described["features"] = [vars(use) for use in feature_uses(model)]
+    described["features"] = [vars(use) for use in summarize_features(model)]
     return described
 
 

@@ -107,7 +107,7 @@ def _open_at(path: str, size: int) -> BinaryIO:
     return file
 
 
-def prediction_rows(
+def format_predictions(
     start: int,
     labels: NDArray[Any] | None,
     predictions: NDArray[Any] | None,
@@ -153,7 +153,7 @@ def predict(
                 rows = scheme.features(piece.X, piece.file, learn=False)
                 predictions = model.predict_proba(rows) if is_class else model.predict(rows)
                 classes = model.classes_ if is_class else None
-                file.write(prediction_rows(status.rows + 1, None, predictions, classes))
+                file.write(format_predictions(status.rows + 1, None, predictions, classes))
                 status = replace(status, rows=status.rows + len(piece))
             read, total = stream.bytes_read, stream.bytes_total
             status = replace(status, bytes_read=read, bytes_total=total)

@@ -17,7 +17,7 @@ from rich.console import Console
 from amforest import AMFClassifier, AMFRegressor, Checkpoint
 from amforest._forest.losses import log_losses
 from amforest.cli.console import CommandError, Status, choose_view
-from amforest.cli.predictions import RowFile, prediction_rows
+from amforest.cli.predictions import RowFile, format_predictions
 from amforest.cli.scheme import CLASSIFICATION, Scheme, load_with_scheme
 from amforest.cli.settings import Settings, open_source
 from amforest.evaluation import Block, Evaluator, Loop, Progress
@@ -108,7 +108,7 @@ class Session:
     def _blocks(self, batches: Iterable[Batch], interrupts: Interrupts) -> Iterator[Block]:
         for batch in interrupts.until(batches):
             for piece in batch.pieces(ROWS_AT_ONCE):
-                if interrupts.came:
+                if interrupts.received:
                     return
                 self._reject(piece.rejects)
                 if len(piece):
@@ -136,7 +136,7 @@ class Session:
             self._keep_worst(start, labels, values, classes)
             self._keep_recent(LabelledPredictions(labels, values, classes))
         if self.predictions is not None:
-            self.predictions.write(prediction_rows(start, labels, values, classes))
+            self.predictions.write(format_predictions(start, labels, values, classes))
 
     def _keep_worst(
         self, start: int, labels: NDArray[Any], values: NDArray[Any], classes: Any

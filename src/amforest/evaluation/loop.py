@@ -208,11 +208,11 @@ class Loop:
                     self._take(part)
                 if self._on_block is not None:
                     self._on_block(len(block.y), self._seconds - before)
-            while self._pending and not interrupts.came:
+            while self._pending and not interrupts.received:
                 self._learn_pending()
         except KeyboardInterrupt:
             interrupts.hold(signal.SIGINT)
-        return self.result(interrupted=interrupts.came)
+        return self.result(interrupted=interrupts.received)
 
     @property
     def pending(self) -> list[Block]:

@@ -191,7 +191,7 @@ class Checkpoint(Generic[Model]):
         interrupts = self._inside()
         if position is not None:
             self._set_position(position)
-        if interrupts.came or self.is_due:
+        if interrupts.received or self.is_due:
             self._save_if_newer()
             interrupts.deliver()
 

@@ -56,8 +56,8 @@ class Interrupts:
             signal.signal(number, handler)
 
     @property
-    def came(self) -> bool:
-        """Whether a signal is held back."""
+    def received(self) -> bool:
+        """Whether a signal was received, which is held back."""
         return self.first is not None
 
     @property
@@ -66,7 +66,7 @@ class Interrupts:
         return 0 if self.first is None else 128 + self.first
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        is_second = self.came and self._may_raise
+        is_second = self.received and self._may_raise
         if not is_second:
             self.first = number
         if is_second or self._is_waiting:
@@ -78,7 +78,7 @@ class Interrupts:
         while True:
             self._is_waiting = True
             try:
-                if self.came:
+                if self.received:
                     return
                 item = next(source)
             except StopIteration:

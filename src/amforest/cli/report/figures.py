@@ -48,7 +48,7 @@ NUMBERS = {"d", "x", "y", "width", "height", "transform"}  # attributes that hol
 REFERENCES = ("href", "clip-path")  # attributes that name another node
 
 
-def progress_curve(progress: Progress, metric: str, title: str) -> str | None:
+def draw_progress(progress: Progress, metric: str, title: str) -> str | None:
     """Draw a metric over all rows so far and over the last ones; None without enough points."""
     values = np.concatenate([progress.curve[metric], progress.curve[f"{metric}_window"]])
     if np.isfinite(values).sum() <= 2:
@@ -79,7 +79,7 @@ def _are_apart(low: float, high: float) -> bool:
     return high - low > 1e-9 * max(abs(low), abs(high))
 
 
-def reliability(occurred: NDArray[np.bool_], p: Floats, event: str) -> str:
+def draw_reliability(occurred: NDArray[np.bool_], p: Floats, event: str) -> str:
     """Draw the frequency of an event against its predicted probability."""
     shown = plain(event, LONGEST_NAME)
     with _drawing(WIDTH, 3.9) as ax:
@@ -91,7 +91,7 @@ def reliability(occurred: NDArray[np.bool_], p: Floats, event: str) -> str:
         return _svg(ax, label, "reliability")
 
 
-def residuals(labels: Floats, predictions: Floats) -> tuple[str, str]:
+def draw_residuals(labels: Floats, predictions: Floats) -> tuple[str, str]:
     """Draw residuals against predictions, and their histogram."""
     errors = labels - predictions
     about = f"median {np.median(errors):.5g}, standard deviation {errors.std():.5g}"
@@ -126,7 +126,7 @@ def _middle(errors: Floats) -> tuple[float, float]:
     return low - room, high + room
 
 
-def n_beyond(errors: Floats) -> int:
+def count_outside(errors: Floats) -> int:
     """Return the number of residuals outside the histogram."""
     low, high = _middle(errors)
     return int(((errors < low) | (errors > high)).sum())

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest.cli.model_summary import feature_uses
+from amforest.cli.model_summary import summarize_features
 from amforest.cli.report import figures
 from amforest.cli.report.markup import (
     NOTHING,
@@ -51,7 +51,7 @@ def build_content(outcome: Outcome, folder: Path) -> dict[str, str]:
     """Return the title and the body of the page."""
     session = outcome.session
     is_fitted = session.model.__sklearn_is_fitted__()
-    recent = session.recent() if n_predictions(outcome) else None
+    recent = session.recent() if count_predictions(outcome) else None
     parts = [
         _head(outcome),
         _run(outcome, folder, session.model.stats() if is_fitted else None),
@@ -140,8 +140,8 @@ def build_command(settings: Settings, folder: Path) -> str:
 # Metrics and predictions
 
 
-def n_predictions(outcome: Outcome) -> int:
-    """Return the number of rows with a prediction: usually all but the first."""
+def count_predictions(outcome: Outcome) -> int:
+    """Return the number of rows with a prediction, usually all but the first."""
     return outcome.progress.n_rows - outcome.progress.n_skipped
 
 
@@ -153,7 +153,7 @@ def _title(metric: str) -> str:
 def _metrics(outcome: Outcome) -> str:
     """Return the metrics over all rows and over the last ones, and their curves."""
     progress = outcome.progress
-    if not n_predictions(outcome):
+    if not count_predictions(outcome):
         words = "No row has a prediction: a model predicts only after it has learned a row."
         return section("metrics", "Metrics", paragraph(words))
     last = f"last {count(progress.window_size)} rows"
@@ -164,7 +164,7 @@ def _metrics(outcome: Outcome) -> str:
     curves = [
         figure(svg, "", title=_title(m))
         for m in progress.metrics
-        if (svg := figures.progress_curve(progress, m, _title(m)))
+        if (svg := figures.draw_progress(progress, m, _title(m)))
     ]
     key = paragraph(f"Solid lines: all rows so far. Dashed lines: {last}.", "key")
     shown = table(caption, ["Metric", "all rows", last], rows, "narrow")
@@ -190,12 +190,12 @@ def _classes(recent: LabelledPredictions) -> list[str]:
 
 
 def _residuals(recent: LabelledPredictions) -> str:
-    scatter, histogram = figures.residuals(recent.labels, recent.values)
-    beyond = figures.n_beyond(recent.labels - recent.values)
+    scatter, histogram = figures.draw_residuals(recent.labels, recent.values)
+    outside = figures.count_outside(recent.labels - recent.values)
     groups = f"The line connects the medians of up to {figures.GROUPS} groups of equal size."
     if len(recent.labels) > figures.MOST_POINTS:
         groups += f" At most {count(figures.MOST_POINTS)} points are drawn, evenly spaced in time."
-    rest = f"{count(beyond)} rows with larger residuals are not shown." if beyond else ""
+    rest = f"{count(outside)} rows with larger residuals are not shown." if outside else ""
     return side_by_side(
         figure(scatter, groups, title="Residuals against predictions"),
         figure(histogram, rest, title="Histogram of residuals"),
@@ -214,7 +214,7 @@ def _reliability(recent: LabelledPredictions) -> str:
         event = "the most probable class"
         words = "Observed frequency of the most probable class against its predicted probability."
     words += " Error bars are 95 % intervals."
-    return figure(figures.reliability(occurred, p, event), words, title="Reliability")
+    return figure(figures.draw_reliability(occurred, p, event), words, title="Reliability")
 
 
 def count_confusion(recent: LabelledPredictions) -> tuple[list[str], NDArray[np.int64], int]:
@@ -270,7 +270,7 @@ def _heat(n: int, fraction: float) -> str:
 
 
 def _features(model: Any) -> str:
-    uses = feature_uses(model)
+    uses = summarize_features(model)
     most_splits = max(use.n_splits for use in uses) or 1
     most_reach = max(use.reach for use in uses) or 1.0
     rows = [
