@@ -298,6 +298,7 @@ def test_a_signal_stops_a_run_after_its_block_and_it_resumes_exactly(number, str
     amf("run", stream, *options, "--save", "a.amf", "--predictions", "a.csv")
     again = [*options, "--checkpoint", "saved", "--save", "b.amf", "--predictions", "b.csv"]
     write = RowFile.write
+    monkeypatch.setattr("amforest.cli.run.ROWS_PER_BLOCK", 1_000)
 
     def write_and_signal(self, rows):
         write(self, rows := list(rows))

@@ -17,9 +17,8 @@ from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
 from amforest.cli.console import CommandError
 from amforest.cli.run import infer_model
 from amforest.cli.scheme import CLASSIFICATION, Scheme
-from amforest.cli.settings import Settings, open_source
+from amforest.cli.settings import ROWS_PER_BLOCK, Settings, open_source
 from amforest.evaluation import Progress, progressive_validation
-from amforest.evaluation.blocks import ROWS_AT_ONCE
 
 SKLEARN_ROWS = 100  # the batch of models of scikit-learn, which take as long for a single row
 HASHED_COLUMNS = 64  # of the categories, for models that need numbers
@@ -79,7 +78,7 @@ def _batches(settings: Settings, scheme: Scheme, convert: Convert) -> Iterator[t
     scheme = scheme.restarted()
     with open_source(settings, scheme.kinds) as stream:
         for batch in stream:
-            for piece in batch.pieces(ROWS_AT_ONCE):
+            for piece in batch.pieces(ROWS_PER_BLOCK):
                 if len(piece):
                     table = scheme.features(piece.X, piece.file)
                     yield convert(scheme, table), scheme.labels(piece.y)

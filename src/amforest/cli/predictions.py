@@ -21,7 +21,7 @@ from rich.console import Console
 
 from amforest.cli.console import CommandError, Status, choose_view
 from amforest.cli.scheme import CLASSIFICATION, load_with_scheme
-from amforest.evaluation.blocks import ROWS_AT_ONCE
+from amforest.cli.settings import ROWS_PER_BLOCK
 from amforest.reading import open_stream
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
@@ -147,7 +147,7 @@ def predict(
     status = Status()
     with stream, choose_view(console, f"Predicting {scheme.target}", quiet=quiet) as view:
         for batch in stream:
-            for piece in batch.pieces(ROWS_AT_ONCE):
+            for piece in batch.pieces(ROWS_PER_BLOCK):
                 if not len(piece):
                     continue
                 rows = scheme.features(piece.X, piece.file, learn=False)

@@ -19,10 +19,10 @@ from amforest._forest.losses import log_losses
 from amforest.cli.console import CommandError, Status, choose_view
 from amforest.cli.predictions import RowFile, format_predictions
 from amforest.cli.scheme import CLASSIFICATION, Scheme, load_with_scheme
-from amforest.cli.settings import Settings, open_source
+from amforest.cli.settings import ROWS_PER_BLOCK, Settings, open_source
 from amforest.evaluation import Block, Evaluator, Loop, Progress
 from amforest.evaluation.adapters import Prediction, adapt
-from amforest.evaluation.blocks import ROWS_AT_ONCE, as_list
+from amforest.evaluation.blocks import as_list
 from amforest.model_io import model_file
 from amforest.model_io.interrupts import Interrupts
 from amforest.reading import Batch, Reject
@@ -107,7 +107,7 @@ class Session:
 
     def _blocks(self, batches: Iterable[Batch], interrupts: Interrupts) -> Iterator[Block]:
         for batch in interrupts.until(batches):
-            for piece in batch.pieces(ROWS_AT_ONCE):
+            for piece in batch.pieces(ROWS_PER_BLOCK):
                 if interrupts.received:
                     return
                 self._reject(piece.rejects)

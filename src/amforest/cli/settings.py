@@ -13,6 +13,7 @@ import numpy as np
 from amforest.cli.console import CommandError
 from amforest.reading import Stream, open_stream, parse_types
 
+ROWS_PER_BLOCK = 4_000  # that are predicted and learned at once
 DEMO_TARGET = "buys"
 DEMO_ROWS = 20_000
 
