@@ -1,4 +1,4 @@
-"""The command line: a stream in, forecasts and a model out, and clear words when it cannot be."""
+"""The command line: a stream in, predictions and a model out, and clear words when it cannot be."""
 
 import csv
 import io
@@ -14,12 +14,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import amforest
 from amforest import AMFClassifier
 from amforest.cli.app import app
-from amforest.cli.demo_stream import demo_stream
+from amforest.cli.predictions import RowFile
+from amforest.cli.run import run
+from amforest.cli.settings import Settings, demo_stream
 from amforest.reading import open_stream
 from helpers import tables
 
@@ -53,15 +56,15 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def test_each_row_is_forecast_and_then_learnt(stream, tmp_path):
+def test_each_row_is_predicted_and_then_learned(stream, tmp_path):
     out = amf(
-        "run", stream, "-t", "buys", "--save", "m.amf", "--forecasts", "f.csv", "--json", "-q"
+        "run", stream, "-t", "buys", "--save", "m.amf", "--predictions", "f.csv", "--json", "-q"
     )
     summary, rows = json.loads(out.stdout), rows_of("f.csv")
     labels = pd.read_csv(stream)["buys"].tolist()
     assert [row["label"] for row in rows] == labels
-    assert rows[0]["forecast"] == ""  # nothing was known
-    hits = [row["label"] == row["forecast"] for row in rows[1:]]
+    assert rows[0]["prediction"] == ""  # nothing was known
+    hits = [row["label"] == row["prediction"] for row in rows[1:]]
     assert summary["metrics"]["accuracy"] == pytest.approx(np.mean(hits))
     assert summary["rows"] == summary["samples"] == 3000
     model = amforest.load("m.amf")
@@ -91,7 +94,7 @@ def test_without_a_source_there_is_an_embedded_stream():
     assert json.loads(out.stdout)["rows"] == 20_000
 
 
-def test_numbers_are_forecast_whatever_their_unit(stream):
+def test_numbers_are_predicted_whatever_their_unit(stream):
     scores = []
     for factor in (1, 1e-3, 1e6):
         table = pd.read_csv(stream)
@@ -103,23 +106,23 @@ def test_numbers_are_forecast_whatever_their_unit(stream):
     assert scores == pytest.approx([scores[0]] * 3, abs=1e-3)
 
 
-def test_a_row_is_forecast_by_the_labels_that_have_come(stream):
+def test_a_row_is_predicted_by_the_labels_that_have_come(stream):
     how = ("-t", "buys", "--no-scale", "-q", "--trees", 3)
     lines = stream.read_text().splitlines(keepends=True)
     parts = {"all.csv": lines[:1001], "known.csv": lines[:960], "row.csv": [lines[0], lines[1000]]}
     for name, part in parts.items():
         with open(name, "w") as file:
             file.writelines(part)
-    amf("run", "all.csv", *how, "--delay", 40, "--forecasts", "f.ndjson")
+    amf("run", "all.csv", *how, "--delay", 40, "--predictions", "f.ndjson")
     amf("run", "known.csv", *how, "--save", "k.amf")
     amf("predict", "k.amf", "row.csv", "-o", "p.ndjson", "-q")
     rows = [json.loads(line) for line in Path("f.ndjson").read_text().splitlines()]
-    assert all(row["forecast"] is None for row in rows[:41])
+    assert all(row["prediction"] is None for row in rows[:41])
     expected = json.loads(Path("p.ndjson").read_text())["probabilities"]
     assert rows[999]["probabilities"] == expected
 
 
-def test_delayed_labels_are_all_learnt_in_the_end(stream):
+def test_delayed_labels_are_all_learned_in_the_end(stream):
     for delay in (0, 7):
         amf("run", stream, "-t", "buys", "--delay", delay, "--save", f"{delay}.amf", "-q")
     now, later = (amforest.load(f"{delay}.amf") for delay in (0, 7))
@@ -129,13 +132,13 @@ def test_delayed_labels_are_all_learnt_in_the_end(stream):
 def test_columns_can_be_chosen_left_and_typed(stream):
     amf("run", stream, "-t", "buys", "--use", "page", "--use", "basket", "--save", "a.amf", "-q")
     assert list(amforest.load("a.amf").feature_names_in_) == ["basket", "page"]
-    amf("run", stream, "-t", "buys", "--leave", "time", "--save", "b.amf", "-q")
+    amf("run", stream, "-t", "buys", "--drop", "time", "--save", "b.amf", "-q")
     assert "time.hour" not in amforest.load("b.amf").feature_names_in_
     amf("run", stream, "-t", "buys", "--types", "basket=category", "--save", "c.amf", "-q")
     assert "basket" in amforest.load("c.amf").categories_
 
 
-def test_a_saved_model_goes_on_and_forecasts(stream):
+def test_a_saved_model_goes_on_and_predicts(stream):
     lines = stream.read_text().splitlines(keepends=True)
     for name, part in (("head.csv", lines[:2001]), ("tail.csv", [lines[0], *lines[2001:]])):
         with open(name, "w") as file:
@@ -148,10 +151,10 @@ def test_a_saved_model_goes_on_and_forecasts(stream):
     out = amf("predict", "whole.amf", "tail.csv", "-q")
     rows = list(csv.DictReader(io.StringIO(out.stdout)))
     hits = [
-        r["forecast"] == line.rsplit(",", 1)[1].strip()
+        r["prediction"] == line.rsplit(",", 1)[1].strip()
         for r, line in zip(rows, lines[2001:], strict=True)
     ]
-    assert np.mean(hits) > 0.9  # of rows that it has learnt
+    assert np.mean(hits) > 0.9  # of rows that it has learned
     amf("predict", "whole.amf", "tail.csv", "-o", "p.ndjson", "-q")
     assert json.loads(Path("p.ndjson").read_text().splitlines()[0])["probabilities"].keys() == {
         "no",
@@ -186,13 +189,13 @@ def test_rows_that_cannot_be_read_are_set_aside(stream):
         (["empty.csv", "-t", "buys"], "empty.csv"),
         (["header.csv", "-t", "buys"], "no rows"),
         (["garbage.csv", "-t", "buys"], "garbage.csv"),
-        (["{stream}", "-t", "page", "--task", "regression"], "no number"),
+        (["{stream}", "-t", "page", "--task", "regression"], "not a number"),
         (["{stream}", "-t", "basket", "--task", "classification"], "fractions"),
         (["{stream}", "-t", "time"], "dates"),
         (["{stream}", "-t", "buys", "--types", "basket=nummer"], "nummer"),
-        (["{stream}", "-t", "buys", "--forecasts", "f.xls"], "f.xls: the name must end in"),
+        (["{stream}", "-t", "buys", "--predictions", "f.xls"], "f.xls: the name must end in"),
         (["{stream}", "-t", "buys", "--save", "no/such/folder.amf"], "no/such/folder.amf"),
-        (["{stream}", "-t", "buys", "--warm-start", "garbage.csv"], "no model of amforest"),
+        (["{stream}", "-t", "buys", "--warm-start", "garbage.csv"], "not a model of amforest"),
         (["{stream}", "-t", "buys", "--warm-start", "plain.amf"], "not saved by `amforest run`"),
         (["{stream}", "-t", "buys", "--trees", "70000"], "n_estimators"),
     ],
@@ -259,9 +262,9 @@ def start(*args, **how):
 
 def test_a_killed_run_goes_on_to_the_same_files(stream):
     options = ["-t", "buys", "--every", "300", "-q", "--trees", "5"]
-    amf("run", stream, *options, "--save", "a.amf", "--forecasts", "a.csv", "--rejects", "a.tsv")
+    amf("run", stream, *options, "--save", "a.amf", "--predictions", "a.csv", "--rejects", "a.tsv")
     again = [*options, "--checkpoint", "saved", "--save", "b.amf"]
-    again += ["--forecasts", "b.csv", "--rejects", "b.tsv"]
+    again += ["--predictions", "b.csv", "--rejects", "b.tsv"]
     for kills in range(4):
         process = start("run", stream, *again)
         while process.poll() is None and not Path("saved").exists():
@@ -276,26 +279,48 @@ def test_a_killed_run_goes_on_to_the_same_files(stream):
 
 def test_a_killed_run_with_delayed_labels_goes_on_exactly(stream):
     options = ["-t", "buys", "--delay", "30", "--every", "100", "-q", "--trees", "3"]
-    amf("run", stream, *options, "--save", "a.amf", "--forecasts", "a.csv")
-    process = start("run", stream, *options, "--checkpoint", "saved", "--forecasts", "b.csv")
+    amf("run", stream, *options, "--save", "a.amf", "--predictions", "a.csv")
+    process = start("run", stream, *options, "--checkpoint", "saved", "--predictions", "b.csv")
     while process.poll() is None and not Path("saved").exists():
         time.sleep(0.01)
     time.sleep(0.3)
     process.kill()
     process.communicate()
-    more = ["--checkpoint", "saved", "--forecasts", "b.csv", "--save", "b.amf"]
+    more = ["--checkpoint", "saved", "--predictions", "b.csv", "--save", "b.amf"]
     amf("run", stream, *options, *more)
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
     assert Path("a.amf").read_bytes() == Path("b.amf").read_bytes()
 
 
-def test_a_pipe_is_learnt_as_it_comes_and_left_by_ctrl_c(stream):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_run_after_its_block_and_it_resumes_exactly(number, stream, monkeypatch):
+    options = ["-t", "buys", "--delay", "30", "-q", "--trees", "3"]
+    amf("run", stream, *options, "--save", "a.amf", "--predictions", "a.csv")
+    again = [*options, "--checkpoint", "saved", "--save", "b.amf", "--predictions", "b.csv"]
+    write = RowFile.write
+    monkeypatch.setattr("amforest.cli.run.ROWS_PER_BLOCK", 1_000)
+
+    def write_and_signal(self, rows):
+        write(self, rows := list(rows))
+        if rows[-1][0] == 1_500:
+            signal.raise_signal(number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RowFile, "write", write_and_signal)
+        amf("run", stream, *again, code=128 + number)
+    assert amforest.load("b.amf").n_samples_seen_ == 2_000 - 30
+    amf("run", stream, *again)
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert Path("a.amf").read_bytes() == Path("b.amf").read_bytes()
+
+
+def test_a_pipe_is_learned_as_it_comes_and_left_by_ctrl_c(stream):
     lines = stream.read_bytes().splitlines(keepends=True)
-    args = ("run", "-", "-t", "buys", "--forecasts", "-", "--save", "m.amf", "-q", "--trees", "2")
+    args = ("run", "-", "-t", "buys", "--predictions", "-", "--save", "m.amf", "-q", "--trees", "2")
     process = start(*args, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdin.write(b"".join(lines[:2]))
     process.stdin.flush()
-    assert process.stdout.readline() == b"row,label,forecast,probability\n"
+    assert process.stdout.readline() == b"row,label,prediction,probability\n"
     assert process.stdout.readline().startswith(b"1,")
     for i in range(2, 30):
         process.stdin.write(lines[i])
@@ -309,7 +334,7 @@ def test_a_pipe_is_learnt_as_it_comes_and_left_by_ctrl_c(stream):
 
 
 def test_sigterm_leaves_everything_saved(stream):
-    args = ("run", "-", "-t", "buys", "--save", "m.amf", "--trees", "2", "-q", "--forecasts", "-")
+    args = ("run", "-", "-t", "buys", "--save", "m.amf", "--trees", "2", "-q", "--predictions", "-")
     process = start(*args, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdin.write(stream.read_bytes()[:20_000].rsplit(b"\n", 1)[0] + b"\n")
     process.stdin.flush()
@@ -328,7 +353,7 @@ def test_a_disk_that_is_full_is_one_line_and_keeps_the_old_model(stream):
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 
-    for option in ("--save", "--forecasts"):
+    for option in ("--save", "--predictions"):
         path = "m.amf" if option == "--save" else "f.csv"
         process = start("run", stream, "-t", "buys", option, path, "-q", preexec_fn=limited)
         _, errors = process.communicate(timeout=60)
@@ -338,11 +363,22 @@ def test_a_disk_that_is_full_is_one_line_and_keeps_the_old_model(stream):
 
 
 def test_plain_lines_are_printed_where_there_is_no_terminal(stream, monkeypatch):
-    monkeypatch.setattr("amforest.cli.view.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("amforest.cli.console.SECONDS_BETWEEN_LINES", 0.0)
     text = amf("run", stream, "-t", "buys").stderr
     assert "rows/s" in text
     assert "log_loss" in text
     assert "\x1b" not in text
+
+
+def test_on_a_terminal_a_bar_and_a_table_are_redrawn(stream):
+    console = Console(file=(screen := io.StringIO()), force_terminal=True, color_system=None)
+    run(Settings((str(stream),), "buys", trees=2), console)
+    text = screen.getvalue()
+    assert "\x1b[" in text  # the cursor moves
+    assert "Learning visits.csv" in text
+    assert "100%" in text
+    assert "last 1,000" in text
+    assert "3,000 rows" in text
 
 
 def test_the_embedded_stream_is_the_same_each_time():
@@ -360,4 +396,4 @@ def test_compare_tells_how_others_do_on_the_same_rows(stream):
     numbers = amf("compare", stream, "-t", "basket", "--rows", 200).stdout
     assert "AMF" in numbers
     assert "r2" in numbers
-    assert "can be read once only" in amf("compare", "-", "-t", "buys", code=1).stderr
+    assert "can be read only once" in amf("compare", "-", "-t", "buys", code=1).stderr

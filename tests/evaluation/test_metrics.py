@@ -9,9 +9,8 @@ import pytest
 from sklearn import metrics as sk
 
 from amforest.evaluation.base_metric import Ring
-from amforest.evaluation.class_metrics import EDGES, EPS
-from amforest.evaluation.classes import NONE, Classes, ClassForecast
-from amforest.evaluation.metrics import ALIASES, METRICS, made
+from amforest.evaluation.class_metrics import EDGES, NO_CLASS, ClassCodes, ClassPredictions
+from amforest.evaluation.evaluator import ALIASES, METRICS, build_metrics
 
 N, WINDOW = 700, 150
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
@@ -36,18 +35,18 @@ def numbers(seed=0, n_members=None):
 
 def said(probabilities):
     n_classes = probabilities.shape[1]
-    return ClassForecast(probabilities.argmax(axis=1), probabilities, n_classes, n_classes - 1)
+    return ClassPredictions(probabilities.argmax(axis=1), probabilities, n_classes, n_classes - 1)
 
 
-def fed(name, y, forecasts, weights, cuts=(), *, window=WINDOW):
+def fed(name, y, predictions, weights, cuts=(), *, window=WINDOW):
     """The metric of that name after all rows, given in batches."""
     task = next(task for task in METRICS if name in METRICS[task])
-    metric = made(task, [name], window)[name]
+    metric = build_metrics(task, [name], window)[name]
     for part in np.split(np.arange(len(y)), cuts):
-        forecast = forecasts[part]
+        prediction = predictions[part]
         metric.update(
             y[part],
-            said(forecast) if task == "classification" else forecast,
+            said(prediction) if task == "classification" else prediction,
             None if weights is None else weights[part],
         )
     return metric
@@ -109,46 +108,46 @@ def test_metrics_of_classes_are_scikit_learns(name, n_classes, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_metrics_of_numbers_are_scikit_learns(name, weighted):
-    y, forecasts, weights = numbers()
+    y, predictions, weights = numbers()
     w = weights if weighted else None
-    metric = fed(name, y, forecasts, w, some_cuts())
+    metric = fed(name, y, predictions, w, some_cuts())
     last = slice(N - WINDOW, None)
     some = None if w is None else w[last]
-    expected = NUMBERS[name](y, forecasts, sample_weight=w)
+    expected = NUMBERS[name](y, predictions, sample_weight=w)
     np.testing.assert_allclose(metric.value, expected, **EXACT)
-    expected = NUMBERS[name](y[last], forecasts[last], sample_weight=some)
+    expected = NUMBERS[name](y[last], predictions[last], sample_weight=some)
     np.testing.assert_allclose(metric.window_value, expected, **EXACT)
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
 def test_batches_never_change_a_bit(name):
-    y, forecasts, weights = rows() if name in CLASSES else numbers(n_members=7)
-    whole = fed(name, y, forecasts, weights)
+    y, predictions, weights = rows() if name in CLASSES else numbers(n_members=7)
+    whole = fed(name, y, predictions, weights)
     for cuts in (np.arange(1, N), some_cuts()):
-        parts = fed(name, y, forecasts, weights, cuts)
+        parts = fed(name, y, predictions, weights, cuts)
         assert (parts.value, parts.window_value) == (whole.value, whole.window_value)
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
 def test_a_window_that_holds_all_rows_is_all_rows(name):
-    y, forecasts, weights = rows() if name in CLASSES else numbers(n_members=7)
-    metric = fed(name, y, forecasts, weights, window=N + 1)
+    y, predictions, weights = rows() if name in CLASSES else numbers(n_members=7)
+    metric = fed(name, y, predictions, weights, window=N + 1)
     error = metric.error if name == "auc" else 1e-12 * abs(metric.value)
     assert abs(metric.window_value - metric.value) <= error
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
 def test_without_rows_or_weight_there_is_no_value(name):
-    y, forecasts, _ = rows() if name in CLASSES else numbers()
-    for metric in (fed(name, y[:0], forecasts[:0], None), fed(name, y, forecasts, np.zeros(N))):
+    y, predictions, _ = rows() if name in CLASSES else numbers()
+    for metric in (fed(name, y[:0], predictions[:0], None), fed(name, y, predictions, np.zeros(N))):
         assert isnan(metric.value)
         assert isnan(metric.window_value)
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *NUMBERS, "crps"])
 def test_metrics_can_be_pickled(name):
-    y, forecasts, _ = rows() if name in CLASSES else numbers()
-    metric = fed(name, y, forecasts, None)
+    y, predictions, _ = rows() if name in CLASSES else numbers()
+    metric = fed(name, y, predictions, None)
     assert pickle.loads(pickle.dumps(metric)).value == metric.value
 
 
@@ -200,7 +199,7 @@ def test_a_late_class_had_probability_zero():
     n_early = int(early.sum())
     p[:n_early, 2] = 0
     for name in CLASSES:
-        grown = made("classification", [name], N)[name]
+        grown = build_metrics("classification", [name], N)[name]
         grown.update(y[:n_early], said(p[:n_early, :2]), weights[:n_early])
         grown.update(y[n_early:], said(p[n_early:]), weights[n_early:])
         whole = fed(name, y, p, weights, window=N)
@@ -212,13 +211,13 @@ def test_a_late_class_had_probability_zero():
 
 def test_an_impossible_label_costs_what_the_smallest_step_does():
     metric = fed("log_loss", np.array([0]), np.array([[0.0, 1.0]]), None)
-    assert metric.value == -log(EPS)
+    assert metric.value == -log(np.finfo(float).eps)
 
 
-def test_no_forecast_is_a_wrong_one():
-    y, nothing = np.array([0, 1]), ClassForecast(np.array([NONE, 1]), None, 2, 1)
+def test_no_prediction_is_a_wrong_one():
+    y, nothing = np.array([0, 1]), ClassPredictions(np.array([NO_CLASS, 1]), None, 2, 1)
     for name, expected in (("accuracy", 0.5), ("balanced_accuracy", 0.5), ("kappa", 1 / 3)):
-        metric = made("classification", [name], 5)[name]
+        metric = build_metrics("classification", [name], 5)[name]
         metric.update(y, nothing)
         assert metric.value == metric.window_value == pytest.approx(expected)
 
@@ -233,11 +232,11 @@ def test_crps_is_its_double_sum(n_members):
 
 
 def test_the_crps_of_numbers_is_their_absolute_error():
-    y, forecasts, _ = numbers()
-    assert fed("crps", y, forecasts, None).value == fed("mae", y, forecasts, None).value
+    y, predictions, _ = numbers()
+    assert fed("crps", y, predictions, None).value == fed("mae", y, predictions, None).value
 
 
-def test_the_forecast_of_an_ensemble_is_its_mean():
+def test_the_prediction_of_an_ensemble_is_its_mean():
     y, members, _ = numbers(n_members=5)
     for name in NUMBERS:
         mean = fed(name, y, members.mean(axis=1), None)
@@ -245,9 +244,9 @@ def test_the_forecast_of_an_ensemble_is_its_mean():
 
 
 def test_r2_survives_a_large_mean():
-    y, forecasts, _ = numbers()
-    shifted = fed("r2", y + 1e9, forecasts + 1e9, None, some_cuts())
-    np.testing.assert_allclose(shifted.value, sk.r2_score(y + 1e9, forecasts + 1e9), rtol=1e-9)
+    y, predictions, _ = numbers()
+    shifted = fed("r2", y + 1e9, predictions + 1e9, None, some_cuts())
+    np.testing.assert_allclose(shifted.value, sk.r2_score(y + 1e9, predictions + 1e9), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("error", "expected"), [(0.0, 1.0), (0.1, 0.0)])
@@ -283,13 +282,13 @@ def test_a_ring_keeps_the_last_rows_in_order():
 )
 def test_an_unknown_name_is_told_with_the_nearest(task, name, says):
     with pytest.raises(ValueError, match=f"metrics has '{name}', .*{says}"):
-        made(task, [name], 5)
+        build_metrics(task, [name], 5)
 
 
 def test_scikit_learns_names_will_do():
     for alias, name in ALIASES.items():
         task = next(task for task in METRICS if name in METRICS[task])
-        assert type(made(task, [alias], 5)[alias]) is METRICS[task][name]
+        assert type(build_metrics(task, [alias], 5)[alias]) is METRICS[task][name]
 
 
 @pytest.mark.parametrize(
@@ -299,19 +298,19 @@ def test_scikit_learns_names_will_do():
         ([1.0, nan], ValueError, "y holds nan: a label is missing"),
         ([1, pd.NA], ValueError, "y holds <NA>: a label is missing"),
         ([0.5], ValueError, "y holds fractions such as 0.5"),
-        (["a", 1], TypeError, "y holds 1, which is of another kind than 'a'"),
-        ([[1], [2]], TypeError, "y holds what cannot be a label"),
+        (["a", 1], TypeError, "y holds 1, which is of another type than 'a'"),
+        ([[1], [2]], TypeError, "y holds a value that cannot be a label"),
     ],
 )
 def test_what_is_no_label_is_refused(labels, error, says):
-    classes = Classes()
+    classes = ClassCodes()
     with pytest.raises(error, match=says):
-        classes.check(labels, "y")
+        classes.validate(labels, "y")
     assert len(classes) == 0
 
 
 @pytest.mark.parametrize(("labels", "positive"), [(["no", "yes"], 1), (["yes", "no"], 0), ([1], 0)])
 def test_the_positive_class_is_the_last_one(labels, positive):
-    classes = Classes()
+    classes = ClassCodes()
     classes.add(labels)
     assert classes.positive == positive

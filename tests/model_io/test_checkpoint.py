@@ -71,7 +71,7 @@ def learn(checkpoint, rows):
         checkpoint.step()
 
 
-def learnt(n_rows, model=None):
+def learned(n_rows, model=None):
     """A model that was never stopped."""
     model = classifier() if model is None else model
     for x, y in islice(as_arrays(Y), n_rows):
@@ -148,7 +148,7 @@ def pyarrow(X):
 @pytest.mark.parametrize(
     "container", [np.asarray, np.ndarray.tolist, sparse, pandas, polars, pyarrow]
 )
-def test_a_batch_learnt_in_pieces_equals_one_learnt_at_once(container, folder):
+def test_a_batch_learned_in_pieces_equals_one_learned_at_once(container, folder):
     for stop in STOPS:
         with Checkpoint(classifier(), folder, every=50) as checkpoint:
             part = slice(checkpoint.position, stop)
@@ -208,7 +208,7 @@ def test_a_bad_batch_is_refused_before_it_is_cut(folder):
 def test_models_of_river_have_no_partial_fit(folder):
     with (
         Checkpoint(river("AMFClassifier"), folder) as checkpoint,
-        pytest.raises(TypeError, match="learn_many, and then step"),
+        pytest.raises(TypeError, match="learn_many, then step"),
     ):
         checkpoint.partial_fit(X, Y)
 
@@ -231,7 +231,7 @@ def test_who_skips_rows_resumes_behind_them(folder):
     )
 
 
-def test_a_row_learnt_after_the_last_step_counts(folder):
+def test_a_row_learned_after_the_last_step_counts(folder):
     def run(checkpoint):
         checkpoint.model.learn_one(X[0], Y[0])
         checkpoint.step(position=5)
@@ -243,15 +243,15 @@ def test_a_row_learnt_after_the_last_step_counts(folder):
         assert (checkpoint.n_samples, checkpoint.position) == (2, 6)
 
 
-def test_rows_learnt_before_the_first_run_are_not_of_the_stream(folder):
-    with Checkpoint(learnt(50), folder) as checkpoint:
+def test_rows_learned_before_the_first_run_are_not_of_the_stream(folder):
+    with Checkpoint(learned(50), folder) as checkpoint:
         assert (checkpoint.n_samples, checkpoint.position) == (50, 0)
         learn(checkpoint, islice(as_arrays(Y), 20))
-    with Checkpoint(learnt(50), folder) as checkpoint:
+    with Checkpoint(learned(50), folder) as checkpoint:
         assert (checkpoint.n_samples, checkpoint.position) == (70, 20)
 
 
-def test_a_position_before_rows_that_were_learnt_is_refused(folder):
+def test_a_position_before_rows_that_were_learned_is_refused(folder):
     with Checkpoint(classifier(), folder) as checkpoint:
         checkpoint.model.learn_one(X[0], Y[0])
         with pytest.raises(ValueError, match=r"position is 0, but 1 rows .* were consumed"):
@@ -261,7 +261,7 @@ def test_a_position_before_rows_that_were_learnt_is_refused(folder):
 
 
 def test_a_piece_that_is_interrupted_resumes_within_it(folder):
-    trees = {"n_estimators": 400}  # some 160 rows of which are learnt before a look for signals
+    trees = {"n_estimators": 400}  # some 160 rows of which are learned before a look for signals
     rows, labels, weights = np.tile(X, (8, 1)), np.tile(Y, 8), np.tile(WEIGHTS, 8)
 
     def interrupt(checkpoint):
@@ -311,8 +311,8 @@ def test_without_every_the_model_is_saved_on_leaving_and_when_asked(folder):
     assert names(folder) == [name(50), name(60)]
 
 
-def test_where_nothing_was_learnt_nothing_is_saved(folder):
-    with Checkpoint(learnt(5), folder):
+def test_where_nothing_was_learned_nothing_is_saved(folder):
+    with Checkpoint(learned(5), folder):
         pass
     assert names(folder) == []
 
@@ -345,7 +345,7 @@ def change_a_bit(path):
 
 
 def swap(path):
-    path.write_bytes(learnt(99).to_bytes())
+    path.write_bytes(learned(99).to_bytes())
 
 
 def make_unreadable(path):
@@ -360,7 +360,7 @@ def make_unreadable(path):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (cut_short, "no model of amforest"),
+        (cut_short, "not a model of amforest"),
         (change_a_bit, "digest"),
         (swap, "99 rows, not as many as its name says"),
         (make_unreadable, "became shorter"),
@@ -369,7 +369,7 @@ def make_unreadable(path):
 def test_a_damaged_file_is_put_aside_and_the_one_before_it_resumed(damage, reason, folder):
     filled(folder)
     damage(folder / name(100))
-    text = f"{name(100)} is damaged .*{name(100)}.damaged: .*{reason}"
+    text = f"{name(100)} is damaged and was renamed to {name(100)}.damaged: .*{reason}"
     checkpoint = Checkpoint(classifier(), folder, every=30)
     with pytest.warns(UserWarning, match=text):
         checkpoint.__enter__()
@@ -377,7 +377,7 @@ def test_a_damaged_file_is_put_aside_and_the_one_before_it_resumed(damage, reaso
     learn(checkpoint, islice(as_arrays(Y), 100))
     checkpoint.__exit__(None, None, None)
     assert names(folder) == [name(60), name(90), name(100), name(100) + ".damaged"]
-    assert load(folder / name(100)).to_bytes() == learnt(100).to_bytes()
+    assert load(folder / name(100)).to_bytes() == learned(100).to_bytes()
 
 
 def test_if_all_files_are_damaged_the_run_begins_again(folder):
@@ -432,7 +432,7 @@ def test_checkpoints_of_other_parameters_are_refused_and_left_alone(params, text
     stale.write_bytes(b"")
     before = names(folder)
     checkpoint = Checkpoint(classifier(**params), folder)
-    with pytest.raises(ValueError, match=f"{name(90)} was learnt with {text}"):
+    with pytest.raises(ValueError, match=f"{name(90)} was trained with {text}"):
         checkpoint.__enter__()
     assert names(folder) == before
 
@@ -477,7 +477,7 @@ def test_a_generator_that_has_drawn_the_seeds_is_known_again(folder):
         with Checkpoint(classifier(random_state=RandomState(3)), folder) as checkpoint:
             learn(checkpoint, islice(as_arrays(Y), n_rows))
             checkpoint.save()
-    whole = learnt(100, classifier(random_state=RandomState(3)))
+    whole = learned(100, classifier(random_state=RandomState(3)))
     assert checkpoint.model.to_bytes() == whole.to_bytes()
     with pytest.raises(ValueError, match="random_state"):
         Checkpoint(classifier(random_state=RandomState(4)), folder).__enter__()
@@ -490,7 +490,7 @@ def test_a_model_fitted_afresh_is_refused(folder):
         checkpoint.model.fit(X[:7], Y[:7])
 
     _, error = stopped(folder, ValueError, run)
-    assert "has learnt 7 rows, but had learnt 33: use another folder" in str(error)
+    assert "has learned 7 rows, but had learned 33: use another folder" in str(error)
     assert names(folder) == [name(33)]
 
 
@@ -498,13 +498,13 @@ def test_a_model_fitted_afresh_is_refused(folder):
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_was_learnt_is_saved_whatever_error_there_was(error, folder):
+def test_what_was_learned_is_saved_whatever_error_there_was(error, folder):
     def run(checkpoint):
         learn_33(checkpoint)
         raise error
 
     stopped(folder, error, run)
-    assert load(folder / name(33)).to_bytes() == learnt(33).to_bytes()
+    assert load(folder / name(33)).to_bytes() == learned(33).to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -529,7 +529,9 @@ def test_if_saving_fails_too_both_errors_are_told(error, raised, folder):
         assert caught.__context__.__context__ is error
     else:
         (note,) = caught.__notes__
-        assert note.startswith("On leaving, the model could not be saved: FileNotFoundError")
+        assert note.startswith(
+            "The model could not be saved at the end of the block: FileNotFoundError"
+        )
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -542,9 +544,9 @@ def test_a_full_disk_is_an_error_and_leaves_the_older_files(folder):
     finally:
         setrlimit(RLIMIT_FSIZE, limits)
     assert (error.errno, error.filename) == (errno.EFBIG, str(folder / name(200)))
-    assert "On leaving, the model could not be saved" in error.__notes__[0]
+    assert "The model could not be saved at the end of the block" in error.__notes__[0]
     assert names(folder) == before
-    assert load(folder / name(100)).to_bytes() == learnt(100).to_bytes()
+    assert load(folder / name(100)).to_bytes() == learned(100).to_bytes()
 
 
 def test_who_goes_on_after_a_failure_does_not_save_with_each_row(folder):
@@ -571,7 +573,7 @@ def test_a_run_without_files_goes_on_where_its_model_is(folder):
     with checkpoint:
         assert checkpoint.position == 33
         learn(checkpoint, islice(as_arrays(Y), 66))
-    assert load(folder / name(66)).to_bytes() == learnt(66).to_bytes()
+    assert load(folder / name(66)).to_bytes() == learned(66).to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -652,7 +654,7 @@ def test_an_error_goes_before_a_signal_and_tells_of_it(folder):
         raise ZeroDivisionError
 
     _, error = stopped(folder, ZeroDivisionError, run)
-    assert error.__notes__ == ["Before, SIGTERM had come"]
+    assert error.__notes__ == ["SIGTERM came before this error"]
     assert names(folder) == [name(2)]
 
 
@@ -690,7 +692,7 @@ def test_a_file_holds_what_its_name_says_while_another_thread_learns(folder):
             if end.is_set():
                 return
 
-    with Checkpoint(learnt(1), folder, keep=20) as checkpoint:
+    with Checkpoint(learned(1), folder, keep=20) as checkpoint:
         (thread := threading.Thread(target=work)).start()
         while len(names(folder)) < 20:
             checkpoint.save()

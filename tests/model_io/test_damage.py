@@ -18,7 +18,7 @@ from numpy.random import PCG64, RandomState
 
 from amforest import AMFClassifier, AMFRegressor, load, river, save
 from amforest.baselines import MondrianForestClassifier
-from amforest.model_io import model_file
+from amforest.model_io import model_file, safetensors_bytes
 from amforest.model_io.model_file import ModelFormatError, from_bytes
 
 sys.path.append(str(Path(__file__).parents[1] / "torture"))
@@ -77,7 +77,9 @@ def test_flipped_bits_are_rejected_unless_the_digest_is_repaired(file):
     assert accepted > 10  # the tree's generators, for one, may be any
 
 
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize(
+    "part", [0, 1, *(pytest.param(part, marks=pytest.mark.slow) for part in range(2, 6))]
+)
 def test_random_changes_are_rejected_or_give_a_valid_forest(part):
     accepted = 0
     for number in range(part * 300, (part + 1) * 300):
@@ -99,7 +101,7 @@ def resealed(file: str, change: Callable[[Any, dict[str, Any]], None], text: Any
         assert text[0] in written
         written = written.replace(*text)
     metadata = {"amforest": written, "sha256": "0" * 64}
-    data = changes.repaired(b"".join(changes._safetensors.pack(arrays, metadata)))
+    data = changes.repaired(b"".join(safetensors_bytes.pack(arrays, metadata)))
     assert data is not None
     return data
 
@@ -272,7 +274,7 @@ def test_numbers_beyond_all_floats_are_rejected(number):
     ids=["of a regressor", "lists", "tuples"],
 )
 def test_classes_that_cannot_be_are_rejected(file, change):
-    with pytest.raises(ModelFormatError, match="no model of amforest"):
+    with pytest.raises(ModelFormatError, match="not a model of amforest"):
         from_bytes(resealed(file, change))
 
 

@@ -50,12 +50,12 @@ def test_points_equal_in_one_feature_and_close_in_another_are_parted():
 
 
 @pytest.mark.parametrize("alpha", [1e-30, 1e-100, 0.5])
-def test_forecasts_are_finite_with_any_prior(alpha):
+def test_predictions_are_finite_with_any_prior(alpha):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(size=(100, 2)), rng.integers(2, size=100)
     model = AMFClassifier(3, predict_extends=True, split_prior=(alpha, 0), random_state=0)
-    forecasts = model.fit(X, y).predict_proba(rng.uniform(-1, 2, size=(200, 2)))
-    np.testing.assert_allclose(forecasts.sum(axis=1), 1)
+    predictions = model.fit(X, y).predict_proba(rng.uniform(-1, 2, size=(200, 2)))
+    np.testing.assert_allclose(predictions.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("beta", [-1.0, -0.5, 2000.0])
@@ -66,7 +66,7 @@ def test_priors_that_vanish_are_refused(beta):
 
 
 @pytest.mark.parametrize("a", [0.5, 1e-8, 1e-14, 1e-20])
-def test_forecasts_of_an_extended_partition_sum_to_1_for_any_prior(a):
+def test_predictions_of_an_extended_partition_sum_to_1_for_any_prior(a):
     rng = np.random.default_rng(0)
     X, queries = rng.uniform(size=(500, 2)), rng.uniform(-0.5, 1.5, size=(100, 2))
     y = (X > 0.5) @ [1, 2]

@@ -106,18 +106,18 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=names(), metavar="NAME", help="some modules")
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn at random")
     parser.add_argument("--summary", type=Path, help="a file for the summary, in Markdown")
-    wishes = parser.parse_args()
-    os.environ["TORTURE_SEED"] = str(wishes.seed)  # the modules' processes read it, too
-    sys.path.append(str(HERE.parent))  # for the helpers of the tests
+    options = parser.parse_args()
+    os.environ["TORTURE_SEED"] = str(options.seed)  # the modules' processes read it, too
+    sys.path += [str(HERE.parent), str(HERE.parent / "forest")]  # helpers, and the state machine
     console, results = Console(), list[Result]()
     if not console.is_terminal:
         console.width = 160
     with bars(console) as report_of:
-        for name in wishes.only or names():
-            results += run(name, report_of, wishes.quick)
+        for name in options.only or names():
+            results += run(name, report_of, options.quick)
     console.print(as_table(results))
-    if wishes.summary:
-        wishes.summary.write_text(as_markdown(results), encoding="utf-8")
+    if options.summary:
+        options.summary.write_text(as_markdown(results), encoding="utf-8")
     return 0 if results and all(result.passed for result in results) else 1
 
 

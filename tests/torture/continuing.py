@@ -26,7 +26,7 @@ from amforest.model_io.model_file import from_bytes
 
 TITLE = "save, load, continue"
 SEED = int(os.environ.get("TORTURE_SEED", "0"))
-N_PARTS, N_ROWS, N_PROBES = 5, 12, 6  # of a stream: parts, rows of each, rows to be forecast
+N_PARTS, N_ROWS, N_PROBES = 5, 12, 6  # of a stream: parts, rows of each, rows to be predicted
 
 CATEGORIES: dict[str, Callable[[int], Any]] = {
     "text": lambda k: ["", "é", "a\0", "long" * 9][k % 4] + str(k // 4),
@@ -249,8 +249,8 @@ class Case:
         X = self.in_form(rows)
         predict = model.predict_proba if self.is_classifier else model.predict_by_tree
         tables = [model.tree_table(i).tobytes() for i in range(model.n_estimators)]
-        asked = [ask(X) for ask in (predict, model.predict, model.apply, model.weighted_depth)]
-        return [stats, model.categories_, tables, *asked]
+        queries = (predict, model.predict, model.apply, model.weighted_depth)
+        return [stats, model.categories_, tables, *(query(X) for query in queries)]
 
     def in_form(self, rows: list[list[Any]]) -> Any:
         if self.form == "frame":

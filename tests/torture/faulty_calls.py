@@ -74,15 +74,15 @@ class Faults:
 
 @dataclass(frozen=True)
 class Call:
-    """Something that is asked of a model."""
+    """A call of a model."""
 
     name: str
     model: Any
-    ask: Callable[..., Any]  # of the model and, if `rows` are given, of them
-    rows: tuple[Any, ...] = ()  # of which some may have been learnt when it fails
+    query: Callable[..., Any]  # of the model and, if `rows` are given, of them
+    rows: tuple[Any, ...] = ()  # of which some may have been learned when it fails
 
     def __call__(self, model: Any, start: int = 0) -> Any:
-        return self.ask(model, *(part[start:] for part in self.rows))
+        return self.query(model, *(part[start:] for part in self.rows))
 
 
 def outcome(value: Any) -> Any:
@@ -143,7 +143,7 @@ def calls(quick: bool) -> Iterator[Call]:
 
 
 class Models:
-    """Models that have learnt n rows, and more rows for them."""
+    """Models that have learned n rows, and more rows for them."""
 
     def __init__(self, n: int) -> None:
         from amforest import AMFClassifier, AMFRegressor

@@ -71,7 +71,7 @@ class Run:
     kind: Kind
     folder: Path
     true: Any = None
-    n_learnt: int = 0
+    n_learned: int = 0
     before: dict[str, str] = field(default_factory=dict)  # digests of files by their names
 
     def kill_one(self, seconds: float) -> int:
@@ -111,11 +111,11 @@ class Run:
         return len(partial)
 
     def check_newest(self, name: str, data: bytes) -> None:
-        """It is the model that has learnt as many rows and was never stopped."""
+        """It is the model that has learned as many rows and was never stopped."""
         self.true = self.kind.model() if self.true is None else self.true
-        for i in range(self.n_learnt, number_of(name)):
+        for i in range(self.n_learned, number_of(name)):
             self.kind.learn(self.true, i)
-        self.n_learnt = number_of(name)
+        self.n_learned = number_of(name)
         assert self.true.to_bytes() == data, f"{name} is another model"
 
 
@@ -149,8 +149,8 @@ def kill_many(count: int, tick: Callable[[int, int, int], None]) -> None:
             run = Run(kind, Path(folder))
             for number in range(first, min(first + KILLS_PER_RUN, count)):
                 n_partial += run.kill_one(moments.uniform(0, longest))
-                tick(number + 1, n_partial, n_rows + run.n_learnt)
-            n_rows += run.n_learnt
+                tick(number + 1, n_partial, n_rows + run.n_learned)
+            n_rows += run.n_learned
 
 
 def work(count: int, tally: Any, answers: Any) -> None:
@@ -176,7 +176,7 @@ def run(report: Report, quick: bool) -> list[Result]:
         report("kills", tally[0], count)
     failure = answers.get() if process.exitcode == 0 else f"process ended with {process.exitcode}"
     done, n_partial, n_rows = tally
-    details = failure or f"{n_partial:,} while a file was being written; {n_rows:,} rows learnt"
+    details = failure or f"{n_partial:,} while a file was being written; {n_rows:,} rows learned"
     passed = not failure and done == count and n_partial > 0
     bar = "the newest checkpoint loads, nothing else is lost"
     return [Result("kill -9 during a checkpoint loop", done, bar, passed, details)]

@@ -187,8 +187,8 @@ def bear(name: str, n_rows: int) -> dict[str, Any]:
     last, stats = X[-min(20, len(X)) :], model.stats()
     gc.collect()
     rise = resident() - before
-    forecasts = check_forecasts(model, last)
-    check_goes_on(model, last, y[-len(last) :], forecasts)
+    predictions = check_predictions(model, last)
+    check_goes_on(model, last, y[-len(last) :], predictions)
     return {
         "rows": len(X),
         "depth": stats["depth"],
@@ -205,23 +205,23 @@ def parts(n_rows: int) -> Iterator[slice]:
     yield from (slice(0, first), slice(first, n_rows))
 
 
-def check_forecasts(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
+def check_predictions(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
     if not hasattr(model, "predict_proba"):
-        forecasts = model.predict(X)
-        assert np.isfinite(forecasts).all()
-        return np.asarray(forecasts)
-    forecasts = model.predict_proba(X)
-    assert np.isfinite(forecasts).all()
-    assert np.abs(forecasts.sum(axis=1) - 1).max() < 1e-6
-    return np.asarray(forecasts)
+        predictions = model.predict(X)
+        assert np.isfinite(predictions).all()
+        return np.asarray(predictions)
+    predictions = model.predict_proba(X)
+    assert np.isfinite(predictions).all()
+    assert np.abs(predictions.sum(axis=1) - 1).max() < 1e-6
+    return np.asarray(predictions)
 
 
 def check_goes_on(
-    model: Any, X: NDArray[Any], y: NDArray[Any], forecasts: NDArray[np.float64]
+    model: Any, X: NDArray[Any], y: NDArray[Any], predictions: NDArray[np.float64]
 ) -> None:
     """Save, load, and learn on."""
     copy = from_bytes(model.to_bytes())
-    assert check_forecasts(copy, X).tobytes() == forecasts.tobytes()
+    assert check_predictions(copy, X).tobytes() == predictions.tobytes()
     for one in (model, copy):
         one.partial_fit(X, y)
     assert copy.to_bytes() == model.to_bytes()

@@ -1,4 +1,4 @@
-"""Eight threads forecast while one learns, with ThreadSanitizer watching: cpp/threads.cpp."""
+"""Eight threads predict while one learns, with ThreadSanitizer watching: cpp/threads.cpp."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(report: Report, quick: bool) -> list[Result]:
         Result(
             "8 predicting threads and one learner, under TSan",
             sum(told["looks"] for told in rounds),
-            "no race; each forecast that of some moment",
+            "no race; each prediction that of some moment",
             process.returncode == 0 and bool(rounds) and not problem,
             problem or "\n".join(summary(kind, rounds) for kind in kinds(rounds)),
         )
@@ -58,11 +58,11 @@ def kinds(rounds: list[dict]) -> list[str]:
 
 
 def summary(kind: str, rounds: list[dict]) -> str:
-    """How many forecasts were compared, and how quickly one learns beside those who forecast."""
+    """How many predictions were compared, and how quickly one learns beside those who predict."""
     own = [told for told in rounds if told["kind"] == kind]
     compared, moments = (sum(told[key] for told in own) for key in ("compared", "moments"))
     alone, among = (sum(told[key] for told in own) / len(own) for key in ("alone", "among_others"))
     return (
-        f"{kind}: {compared:,} forecasts of {moments:,} moments; learns {alone:,.0f} rows/s alone, "
-        f"{among:,.0f} among 8 who forecast"
+        f"{kind}: {compared:,} predictions of {moments:,} moments; learns {alone:,.0f} rows/s "
+        f"alone, {among:,.0f} among 8 who predict"
     )

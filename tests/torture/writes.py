@@ -1,7 +1,7 @@
 """Writes that fail, at each call: the old files are intact, and the error says which file it was.
 
-One process, with the shim `tests/faulty_io.c` before the system's calls, loads amforest and then
-forks for each fault. It is this file, run as a program.
+One process, with the shim `tests/model_io/faulty_io.c` before the system's calls, loads amforest
+and then forks for each fault. It is this file, run as a program.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import Any
 
 from result import Report, Result
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))
-import test_files
-from test_files import CALLS, every_fault, says
+sys.path.append(str(Path(__file__).resolve().parents[1] / "model_io"))
+import test_atomic_write
+from test_atomic_write import CALLS, every_fault, says
 
 from amforest import AMFClassifier, Checkpoint, load, save
 
@@ -45,9 +45,9 @@ N_OLD, N_NEW, N_LAST = 150, 160, 170  # rows
 
 
 def grown(model: Any, n_rows: int) -> Any:
-    """Let a model learn the rows of a stream that it has not learnt yet."""
-    n_learnt = model.n_samples_seen_ if hasattr(model, "classes_") else 0
-    for i in range(n_learnt, n_rows):
+    """Let a model learn the rows of a stream that it has not learned yet."""
+    n_learned = model.n_samples_seen_ if hasattr(model, "classes_") else 0
+    for i in range(n_learned, n_rows):
         model.learn_one([i * 0.618 % 1, i * 0.414 % 1], "abc"[i % 3])
     return model
 
@@ -331,7 +331,7 @@ def all_lines(folder: Path) -> Iterator[tuple[str, int, str]]:
 
 def compiled(folder: Path) -> Path:
     """Return the library that makes calls fail."""
-    source = Path(test_files.__file__).with_name("faulty_io.c")
+    source = Path(test_atomic_write.__file__).with_name("faulty_io.c")
     library = folder / "faulty_io.so"
     compiler = shutil.which("gcc") or shutil.which("cc") or "cc"
     command = [compiler, "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]

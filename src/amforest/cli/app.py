@@ -1,25 +1,31 @@
-"""The commands and their options: parses, calls, prints."""
+"""The commands and their options: parse, call, print."""
 
 from __future__ import annotations
 
 import json
+import math
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 import amforest
-from amforest.cli.errors import one_line
+from amforest.cli.console import one_line_errors
+
+if TYPE_CHECKING:
+    from amforest.cli.run import Outcome
 
 EPILOG = (
-    "Exit status: 0 done, 1 error, 2 wrong options, 130 ended by Ctrl-C and 143 by SIGTERM, with "
-    "everything learnt saved."
+    "Exit status: 0 success, 1 error, 2 invalid options, 130 stopped by Ctrl-C and 143 by SIGTERM "
+    "(everything learned is saved)."
 )
 
 app = typer.Typer(
     name="amforest",
-    help="Learn from streams with Aggregated Mondrian Forests.",
+    help="Learn from data streams with Aggregated Mondrian Forests.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -31,27 +37,31 @@ Names = list[str] | None
 Source = Annotated[
     Names,
     typer.Argument(
-        metavar="[SOURCE]...",
+        metavar="SOURCE",
         help="CSV, TSV, NDJSON, Parquet or Arrow files, folders, globs, or - for standard input.",
         show_default=False,
     ),
 ]
-Target = Annotated[str | None, typer.Option("--target", "-t", help="The column to forecast.")]
-Use = Annotated[Names, typer.Option("--use", help="Learn from this column only; may be repeated.")]
-Leave = Annotated[Names, typer.Option("--leave", help="Leave out this column; may be repeated.")]
+Target = Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")]
+Use = Annotated[
+    Names, typer.Option("--use", help="Use only this column as a feature; can be repeated.")
+]
+Drop = Annotated[Names, typer.Option("--drop", help="Drop this column; can be repeated.")]
 Types = Annotated[
-    str | None, typer.Option(help="Types of columns: age=number,zip=category,when=date.")
+    str | None,
+    typer.Option(help="Types of columns, such as age=number,zip=category,when=date."),
 ]
 Format = Annotated[
-    str | None, typer.Option(help="csv, tsv, ndjson, parquet or arrow; else by the name.")
+    str | None,
+    typer.Option(help="csv, tsv, ndjson, parquet or arrow. Default: from the file name."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"amforest {amforest.__version__}")
         raise typer.Exit
 
@@ -59,10 +69,13 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Learn from streams with Aggregated Mondrian Forests."""
+    """Learn from data streams with Aggregated Mondrian Forests."""
 
 
 @app.command(epilog=EPILOG)
@@ -71,67 +84,84 @@ def run(
     *,
     target: Target = None,
     task: Annotated[
-        str | None, typer.Option(help="classification or regression; else found from the target.")
+        str | None,
+        typer.Option(help="classification or regression. Default: inferred from the target."),
     ] = None,
-    trees: Annotated[int, typer.Option(min=1, help="How many trees.")] = 10,
+    trees: Annotated[int, typer.Option(min=1, help="Number of trees.")] = 10,
     step: Annotated[
         float | None,
-        typer.Option(help="Learning rate of the weights; else 1, or 1 / (4 label variance)."),
+        typer.Option(
+            help="Learning rate of the aggregation weights. Default: 1 for classification, "
+            "1 / (4 × label variance) for regression."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same number gives the same forest.")] = 0,
-    threads: Annotated[int, typer.Option(help="How many threads; -1 means all cores.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    threads: Annotated[int, typer.Option(help="Number of threads; -1 uses all cores.")] = 1,
     use: Use = None,
-    leave: Leave = None,
+    drop: Drop = None,
     types: Types = None,
     format: Format = None,  # noqa: A002
-    scale: Annotated[bool, typer.Option(help="Bring numbers to comparable scales.")] = True,
-    delay: Annotated[int, typer.Option(min=0, help="A label comes so many rows later.")] = 0,
-    max_nodes: Annotated[int | None, typer.Option(min=1, help="Bound on the forest.")] = None,
-    warm_start: Annotated[str | None, typer.Option(help="Go on with this model.")] = None,
-    save: Annotated[str | None, typer.Option(help="Write the model to this file.")] = None,
+    scale: Annotated[bool, typer.Option(help="Standardise numeric columns.")] = True,
+    delay: Annotated[
+        int, typer.Option(min=0, help="Learn each label only after this many further rows.")
+    ] = 0,
+    max_nodes: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of nodes of the forest.")
+    ] = None,
+    warm_start: Annotated[
+        str | None, typer.Option(help="Continue training the model in this file.")
+    ] = None,
+    save: Annotated[str | None, typer.Option(help="Save the model to this file.")] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(help="Save to this folder while it runs, and resume from there.")
+        str | None,
+        typer.Option(help="Save checkpoints to this folder, and resume from the newest one."),
     ] = None,
     every: Annotated[int, typer.Option(min=1, help="Rows between two checkpoints.")] = 10_000,
-    forecasts: Annotated[
-        str | None, typer.Option(help="Write forecasts to this file (.csv, .ndjson), or to -.")
+    predictions: Annotated[
+        str | None,
+        typer.Option(
+            help="Write the predictions to this file (.csv, .tsv, .ndjson), or - for standard "
+            "output."
+        ),
     ] = None,
     rejects: Annotated[
-        str | None, typer.Option(help="Write rows that cannot be read to this file.")
+        str | None, typer.Option(help="Write rows that cannot be parsed to this file.")
     ] = None,
-    report: Annotated[str | None, typer.Option(help="Write a report to this folder.")] = None,
-    strict: Annotated[bool, typer.Option(help="Stop at the first row that is refused.")] = False,
+    report: Annotated[str | None, typer.Option(help="Write an HTML report to this folder.")] = None,
+    strict: Annotated[
+        bool, typer.Option(help="Stop at the first row that cannot be parsed.")
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Learn a stream online: forecast every row, then learn it.
+    """Learn a stream online: predict each row, then learn it.
 
-    Without SOURCE, an embedded stream is learnt.
+    Without SOURCE, an embedded example stream is used.
 
     [bold]Examples[/bold]
 
       amforest run sales.csv --target bought --save model.amf --report report
 
-      amforest run 'day-*.parquet' -t price --forecasts forecasts.csv --checkpoint saved
+      amforest run 'day-*.parquet' -t price --predictions predictions.csv --checkpoint saved
 
-      tail -f events.ndjson | amforest run - --format ndjson -t alarm --forecasts -
+      tail -f events.ndjson | amforest run - --format ndjson -t alarm --predictions -
     """
     console = Console(stderr=True)
-    with one_line(lambda text: _complain(console, text), debug=debug):
-        from amforest.cli import run as running  # noqa: PLC0415  # imports take a second
-        from amforest.cli.summary import show  # noqa: PLC0415
+    with _errors_to(console, debug=debug):
+        from amforest.cli import run as command  # noqa: PLC0415  # imports take a second
+        from amforest.cli.settings import Settings  # noqa: PLC0415
 
-        settings = running.Settings(
+        settings = Settings(
             source=tuple(source or ()),
             target=target,
-            task=_task(task),
+            task=_check_task(task),
             trees=trees,
             step=step,
             seed=seed,
             threads=threads,
             use=tuple(use or ()),
-            leave=tuple(leave or ()),
+            drop=tuple(drop or ()),
             types=types,
             format=format,
             scale=scale,
@@ -141,7 +171,7 @@ def run(
             save=save,
             checkpoint=checkpoint,
             every=every,
-            forecasts=forecasts,
+            predictions=predictions,
             rejects=rejects,
             strict=strict,
             quiet=quiet,
@@ -149,52 +179,57 @@ def run(
         if report is not None:
             from amforest.cli.report import prepare_report, write_report  # noqa: PLC0415
 
-            prepare_report(Path(report))  # what stands in its way is said before the run
-        outcome = running.run(settings, console)
+            prepare_report(Path(report))  # fails before the run, not after it
+        outcome = command.run(settings, console)
         if report is not None:
             write_report(outcome, Path(report))
-        show(outcome, console, report=report, as_json=as_json)
+        _show_outcome(outcome, console, report=report, as_json=as_json)
     raise typer.Exit(outcome.status)
 
 
 @app.command()
 def predict(
-    model: Annotated[str, typer.Argument(help="A model that `amforest run --save` has written.")],
-    source: Annotated[list[str], typer.Argument(help="Files, folders, globs, or -.")],
+    model: Annotated[str, typer.Argument(help="A model file that `amforest run --save` wrote.")],
+    source: Annotated[
+        list[str], typer.Argument(help="Files, folders, globs, or - for standard input.")
+    ],
     *,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Where to: a .csv or .ndjson file, or -.")
+        str,
+        typer.Option(
+            "--output", "-o", help="A .csv, .tsv or .ndjson file, or - for standard output."
+        ),
     ] = "-",
     format: Format = None,  # noqa: A002
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Forecast the rows of a stream with a saved model; nothing is learnt.
+    """Predict the rows of a stream with a saved model, without learning.
 
     [bold]Example[/bold]
 
-      amforest predict model.amf new.csv --output forecasts.csv
+      amforest predict model.amf new.csv --output predictions.csv
     """
     console = Console(stderr=True)
-    with one_line(lambda text: _complain(console, text), debug=debug):
-        from amforest.cli import predict as predicting  # noqa: PLC0415
+    with _errors_to(console, debug=debug):
+        from amforest.cli import predictions  # noqa: PLC0415
 
-        predicting.predict(model, source, output, form=format, console=console, quiet=quiet)
+        predictions.predict(model, source, output, format=format, console=console, quiet=quiet)
 
 
 @app.command()
 def inspect(
     model: Annotated[str, typer.Argument(help="A model file.")],
     *,
-    tree: Annotated[int | None, typer.Option(help="Draw this tree.")] = None,
-    depth: Annotated[int, typer.Option(min=0, help="How deep to draw it.")] = 4,
+    tree: Annotated[int | None, typer.Option(help="Show this tree; the first is 0.")] = None,
+    depth: Annotated[int, typer.Option(min=0, help="Depth down to which to show it.")] = 4,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Draw the tree to this picture.")
+        str | None, typer.Option("--output", "-o", help="Draw the tree to this image file.")
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what a model file holds: parameters, classes, features and how they split.
+    """Show the contents of a model file: parameters, classes, features and trees.
 
     [bold]Examples[/bold]
 
@@ -203,20 +238,20 @@ def inspect(
       amforest inspect model.amf --tree 0 --output tree.png
     """
     console = Console()
-    with one_line(lambda text: _complain(Console(stderr=True), text), debug=debug):
-        from amforest.cli import inspecting  # noqa: PLC0415
+    with _errors_to(Console(stderr=True), debug=debug):
+        from amforest.cli import model_summary  # noqa: PLC0415
 
-        forest, extra = inspecting.load_forest(model)
+        forest, extra = model_summary.load_forest(model)
         if tree is not None:
-            drawn = inspecting.tree_of(forest, tree, depth)
+            drawn = model_summary.build_tree(forest, tree, depth)
             if output is None:
                 console.print(drawn)
             else:
-                inspecting.draw(forest, tree, depth, output)
+                model_summary.draw_tree(forest, tree, depth, output)
         elif as_json:
-            print_json(inspecting.description(forest, extra))
+            _print_json(model_summary.describe_model(forest, extra))
         else:
-            inspecting.show(inspecting.description(forest, extra), console)
+            model_summary.show_model(model_summary.describe_model(forest, extra), console)
 
 
 @app.command()
@@ -224,82 +259,96 @@ def compare(
     source: Source = None,
     *,
     target: Target = None,
-    rows: Annotated[int | None, typer.Option(min=1, help="Take so many rows only.")] = None,
-    trees: Annotated[int, typer.Option(min=1, help="How many trees.")] = 10,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Number of rows to use. Default: all.")
+    ] = None,
+    trees: Annotated[int, typer.Option(min=1, help="Number of trees.")] = 10,
     use: Use = None,
-    leave: Leave = None,
+    drop: Drop = None,
     types: Types = None,
     format: Format = None,  # noqa: A002
-    plot: Annotated[str | None, typer.Option(help="Draw the curves to this picture.")] = None,
+    plot: Annotated[str | None, typer.Option(help="Draw the curves to this image file.")] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare the forest with simple models, and river's, on the same rows.
+    """Compare the forest with simple models, and with models of river, on the same rows.
 
     [bold]Example[/bold]
 
-      amforest compare sales.csv --target bought --rows 5000 --plot compared.png
+      amforest compare sales.csv --target bought --rows 5000 --plot comparison.png
     """
     console = Console(stderr=True)
-    with one_line(lambda text: _complain(console, text), debug=debug):
-        from amforest.cli import comparing  # noqa: PLC0415
-        from amforest.cli.run import Settings  # noqa: PLC0415
+    with _errors_to(console, debug=debug):
+        from amforest.cli import comparison  # noqa: PLC0415
+        from amforest.cli.settings import Settings  # noqa: PLC0415
 
         settings = Settings(
             source=tuple(source or ()),
             target=target,
             trees=trees,
             use=tuple(use or ()),
-            leave=tuple(leave or ()),
+            drop=tuple(drop or ()),
             types=types,
             format=format,
         )
-        results = comparing.compare(settings, console, max_rows=rows)
+        results = comparison.compare(settings, console, max_rows=rows)
         if plot is not None:
-            comparing.draw(results, plot)
+            comparison.draw_comparison(results, plot)
         if as_json:
-            print_json({name: result.metrics for name, result in results.items()})
+            _print_json({name: result.metrics for name, result in results.items()})
         else:
-            comparing.show(results, Console())
+            comparison.show_comparison(results, Console())
 
 
-@app.command()
-def paper(
-    *,
-    to: Annotated[str, typer.Option(help="Write the report to this folder.")] = "paper",
-    only: Annotated[
-        Names, typer.Option(help="This figure or table only, as figure_10; may be repeated.")
-    ] = None,
-    quick: Annotated[bool, typer.Option(help="Fewer samples and seeds: some minutes.")] = False,
-    processes: Annotated[int | None, typer.Option(min=1, help="Else one for each core.")] = None,
-    kept: Annotated[
-        str | None, typer.Option(help="Keep what was computed in this folder; else in TO/found.")
-    ] = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Remake the figures and tables of the paper, and report where we agree with it.
-
-    The data sets come from the folder that AMFOREST_DATA names, or are downloaded. An interrupted
-    run goes on where it was.
-
-    [bold]Examples[/bold]
-
-      amforest paper --quick
-
-      amforest paper --only figure_10 --only table_3
-    """
-    console = Console(stderr=True)
-    with one_line(lambda text: _complain(console, text), debug=debug):
-        from amforest.cli import reproducing  # noqa: PLC0415
-
-        status = reproducing.reproduce(
-            to, only=only, quick=quick, processes=processes, kept=kept, quiet=quiet, console=console
-        )
-    raise typer.Exit(status)
+def _summarize(outcome: Outcome) -> dict[str, Any]:
+    """Return the result of a run in values of JSON."""
+    session, progress, settings = outcome.session, outcome.progress, outcome.settings
+    stats = session.model.stats()
+    return {
+        "task": session.scheme.task,
+        "rows": session.n_rows,
+        "rejected": session.n_rejected,
+        "interrupted": outcome.status != 0,
+        "metrics": {name: _finite(value) for name, value in progress.metrics.items()},
+        "last_rows": {name: _finite(value) for name, value in progress.window.items()},
+        "window": progress.window_size,
+        "seconds": round(progress.seconds, 6),
+        "samples": stats["samples"],
+        "nodes": stats["nodes"],
+        "depth": stats["depth"],
+        "bytes": stats["bytes"],
+        "model": settings.save,
+        "predictions": settings.predictions,
+        "rejects": settings.rejects,
+    }
 
 
-def _task(name: str | None) -> str | None:
+def _show_outcome(outcome: Outcome, console: Console, *, report: str | None, as_json: bool) -> None:
+    """Print the result as JSON to standard output, or the names of the files to the console."""
+    settings = outcome.settings
+    if as_json:
+        _print_json(_summarize(outcome) | {"report": report})
+        return
+    if settings.quiet:
+        return
+    if outcome.status:
+        console.print("Stopped early; everything learned is kept.", highlight=False)
+    files = {
+        "Model": settings.save,
+        "Predictions": None if settings.predictions == "-" else settings.predictions,
+        "Rejected rows": settings.rejects,
+        "Report": None if report is None else f"{report}/index.html",
+    }
+    for what, path in files.items():
+        if path is not None:
+            console.print(f"{what}: {path}", highlight=False, markup=False)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _check_task(name: str | None) -> str | None:
     if name not in (None, "classification", "regression"):
         raise typer.BadParameter(
             f"{name!r} is neither classification nor regression", param_hint="--task"
@@ -307,18 +356,15 @@ def _task(name: str | None) -> str | None:
     return name
 
 
-def _complain(console: Console, text: str) -> None:
-    console.print(
-        f"[bold red]amforest:[/bold red] {_escaped(text)}", highlight=False, soft_wrap=True
-    )
+def _errors_to(console: Console, *, debug: bool) -> AbstractContextManager[None]:
+    """Print errors to the console."""
+
+    def show(text: str) -> None:
+        text = f"[bold red]amforest:[/bold red] {escape(text)}"
+        console.print(text, highlight=False, soft_wrap=True)
+
+    return one_line_errors(show, debug=debug)
 
 
-def _escaped(text: str) -> str:
-    from rich.markup import escape  # noqa: PLC0415
-
-    return escape(text)
-
-
-def print_json(values: Any) -> None:
-    """Print values of JSON to standard output."""
+def _print_json(values: Any) -> None:
     typer.echo(json.dumps(values, indent=2, ensure_ascii=False))

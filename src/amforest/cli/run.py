@@ -1,63 +1,52 @@
-"""``amforest run``: learn a stream online, forecast every row before, and keep what was learnt."""
+"""``amforest run``: predict every row of a stream, then learn it, and save what is learned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from amforest import AMFClassifier, AMFRegressor, Checkpoint
-from amforest.cli.demo_stream import TARGET, demo_stream
-from amforest.cli.errors import EXIT_INTERRUPTED, CommandError
-from amforest.cli.output import RowFile
-from amforest.cli.scheme import CLASSIFICATION, Scheme
-from amforest.cli.session import FORECAST_COLUMNS, REJECT_COLUMNS, ROWS_AT_ONCE, Session
-from amforest.cli.view import view_for
-from amforest.evaluation import Evaluator, Progress
-from amforest.model_io import atomic_write, model_file
-from amforest.model_io.interrupts import Signals
-from amforest.reading import Batch, Stream, open_stream, parse_types, split_target
+from amforest._forest.losses import log_losses
+from amforest.cli.console import CommandError, Status, choose_view
+from amforest.cli.predictions import RowFile, format_predictions
+from amforest.cli.scheme import CLASSIFICATION, Scheme, load_with_scheme
+from amforest.cli.settings import ROWS_PER_BLOCK, Settings, open_source
+from amforest.evaluation import Block, Evaluator, Loop, Progress
+from amforest.evaluation.adapters import Prediction, adapt
+from amforest.evaluation.blocks import as_list
+from amforest.model_io import model_file
+from amforest.model_io.interrupts import Interrupts
+from amforest.reading import Batch, Reject
 
-ROWS_FOR_STEP = 100  # that are awaited to find the unit of labels that are numbers
+SECONDS_BETWEEN_STATS = 2.0
+KEPT = 10  # of the slowest and the worst rows
+ROWS_IN_REPORT = 10_000  # the last rows, whose predictions are kept
+ROWS_FOR_STEP = 100  # the rows from which the variance of the labels is estimated
+PREDICTION_COLUMNS = ("row", "label", "prediction", "probability", "probabilities")
+REJECT_COLUMNS = ("file", "line", "reason", "text")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the options of the command say."""
+class LabelledPredictions:
+    """Labels, and their predictions: numbers, or probabilities of classes."""
 
-    source: tuple[str, ...] = ()
-    target: str | None = None
-    task: str | None = None
-    trees: int = 10
-    step: float | None = None
-    seed: int = 0
-    threads: int = 1
-    use: tuple[str, ...] = ()
-    leave: tuple[str, ...] = ()
-    types: str | None = None
-    format: str | None = None
-    scale: bool = True
-    delay: int = 0
-    max_nodes: int | None = None
-    warm_start: str | None = None
-    save: str | None = None
-    checkpoint: str | None = None
-    every: int = 10_000
-    forecasts: str | None = None
-    rejects: str | None = None
-    strict: bool = False
-    quiet: bool = False
+    labels: NDArray[Any]
+    values: NDArray[Any]
+    classes: NDArray[Any] | None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run has come to."""
+    """The result of a run."""
 
     settings: Settings
     session: Session
@@ -65,139 +54,264 @@ class Outcome:
     status: int  # to exit with
 
 
+class Session:
+    """A model in its stream: the test-then-train loop, its files and its records.
+
+    Parameters
+    ----------
+    model : AMFClassifier or AMFRegressor
+    scheme : Scheme
+    delay : int, default=0
+        The number of rows after which a label is due.
+    predictions, rejects : RowFile or None
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        scheme: Scheme,
+        *,
+        delay: int = 0,
+        predictions: RowFile | None = None,
+        rejects: RowFile | None = None,
+    ) -> None:
+        self.model, self.scheme = model, scheme
+        self.predictions, self.rejects = predictions, rejects
+        self.n_rows = 0  # predicted, in this run and those it resumes
+        self.n_resumed = 0  # of them, in the runs before
+        self.n_rejected = 0
+        self.started = time.monotonic()
+        self.slowest: list[tuple[float, int]] = []  # seconds per row, number of the row
+        self.worst: list[tuple[float, int, str, str]] = []  # loss, row, label, prediction
+        self.evaluator = Evaluator(scheme.task)
+        self._adapter = adapt(model, scheme.task, by_row=delay > 0)
+        self.loop = Loop(
+            self._adapter,
+            self.evaluator,
+            delay=delay,
+            on_predictions=self._record,
+            on_block=self._end_block,
+        )
+        self._after_block: Callable[[], None] | None = None
+        self._recent: deque[LabelledPredictions] = deque()
+        self._n_recent = 0
+        self._stats: dict[str, Any] = {"nodes": 0, "depth": 0, "bytes": 0}
+        self._stats_at = 0.0
+
+    def run(
+        self, batches: Iterable[Batch], interrupts: Interrupts, after_block: Callable[[], None]
+    ) -> Progress:
+        """Predict and learn all rows; call `after_block` after each block of them."""
+        self._after_block = after_block
+        return self.loop.run(self._blocks(batches, interrupts), interrupts)
+
+    def _blocks(self, batches: Iterable[Batch], interrupts: Interrupts) -> Iterator[Block]:
+        for batch in interrupts.until(batches):
+            for piece in batch.pieces(ROWS_PER_BLOCK):
+                if interrupts.received:
+                    return
+                self._reject(piece.rejects)
+                if len(piece):
+                    X = self._adapter.convert_block(self.scheme.features(piece.X, piece.file))
+                    yield Block(X, self.scheme.labels(piece.y))
+
+    def _end_block(self, n_rows: int, seconds: float) -> None:
+        _keep_largest(self.slowest, (seconds / n_rows, self.n_rows))
+        if self._after_block is not None:
+            self._after_block()
+
+    def _reject(self, rejects: tuple[Reject, ...]) -> None:
+        self.n_rejected += len(rejects)
+        if self.rejects is not None and rejects:
+            self.rejects.write((r.file, r.line, r.reason, r.text) for r in rejects)
+
+    # Predictions
+
+    def _record(self, block: Block, prediction: Prediction | None) -> None:
+        """Write predictions, and keep the last and the worst of them."""
+        start, labels = self.n_rows + 1, block.y
+        self.n_rows += len(labels)
+        values, classes = (None, None) if prediction is None else prediction
+        if values is not None:
+            self._keep_worst(start, labels, values, classes)
+            self._keep_recent(LabelledPredictions(labels, values, classes))
+        if self.predictions is not None:
+            self.predictions.write(format_predictions(start, labels, values, classes))
+
+    def _keep_worst(
+        self, start: int, labels: NDArray[Any], values: NDArray[Any], classes: Any
+    ) -> None:
+        if classes is None:
+            losses = (values - labels) ** 2
+        else:
+            columns = np.searchsorted(classes, labels)
+            losses = log_losses(values, np.where(np.isin(labels, classes), columns, len(classes)))
+        for i in np.argsort(losses)[::-1][:KEPT].tolist():
+            predicted = values[i] if classes is None else classes[values[i].argmax()]
+            _keep_largest(self.worst, (float(losses[i]), start + i, str(labels[i]), str(predicted)))
+
+    def _keep_recent(self, latest: LabelledPredictions) -> None:
+        self._recent.append(latest)
+        self._n_recent += len(latest.labels)
+        while self._n_recent - len(self._recent[0].labels) >= ROWS_IN_REPORT:
+            self._n_recent -= len(self._recent.popleft().labels)
+
+    def recent(self) -> LabelledPredictions:
+        """Return the last rows that were predicted, with a column for each class."""
+        classes = getattr(self.model, "classes_", None)
+        if not self._recent:
+            shape = (0,) if classes is None else (0, len(classes))
+            return LabelledPredictions(np.empty(0), np.empty(shape), classes)
+        labels = np.concatenate([part.labels for part in self._recent])[-ROWS_IN_REPORT:]
+        parts = [part.values for part in self._recent]
+        if classes is not None:
+            parts = [_widen(part, classes) for part in self._recent]
+        return LabelledPredictions(labels, np.concatenate(parts)[-ROWS_IN_REPORT:], classes)
+
+    # Checkpoints
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state that a run needs to resume, beside the model, in values of JSON."""
+        files = (self.predictions, self.rejects)
+        return {
+            "scheme": self.scheme.to_json(),
+            "counts": [self.n_rows, self.n_rows, self.n_rejected],  # of predicted and read rows
+            "sizes": [0 if file is None else file.size for file in files],
+            "waiting": [[block.X.values[0], as_list(block.y)[0]] for block in self.loop.pending],
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue a run from the state of a checkpoint."""
+        self.n_rows, _, self.n_rejected = state["counts"]
+        self.n_resumed = self.n_rows
+        self.loop.restore_pending(
+            Block(self._adapter.convert_block(self.scheme.row_table(row)), np.array([label]))
+            for row, label in state["waiting"]
+        )
+
+    def sync(self) -> None:
+        """Write the files to disk."""
+        for file in (self.predictions, self.rejects):
+            if file is not None:
+                file.sync()
+
+    def status(self, bytes_read: int, bytes_total: int | None, *, final: bool = False) -> Status:
+        """Return the status; the size of the forest is computed at intervals only."""
+        self.loop.flush()
+        now = time.monotonic()
+        if final or now - self._stats_at >= SECONDS_BETWEEN_STATS:
+            self._stats, self._stats_at = self.model.stats(), now
+        return Status(
+            rows=self.n_rows,
+            rows_per_second=(self.n_rows - self.n_resumed) / max(now - self.started, 1e-9),
+            bytes_read=bytes_read,
+            bytes_total=bytes_total,
+            rejected=self.n_rejected,
+            overall=self.evaluator.metrics,
+            recent=self.evaluator.window,
+            window=self.evaluator.window_size,
+            nodes=self._stats["nodes"],
+            depth=self._stats["depth"],
+            bytes=self._stats["bytes"],
+        )
+
+
+def _widen(part: LabelledPredictions, classes: NDArray[Any]) -> NDArray[Any]:
+    is_known = np.isin(classes, [] if part.classes is None else part.classes)
+    wide = np.zeros((len(part.labels), len(classes)))
+    wide[:, is_known] = part.values
+    return wide
+
+
+def _keep_largest(kept: list[Any], entry: tuple[Any, ...]) -> None:
+    kept.append(entry)
+    kept.sort(reverse=True)
+    del kept[KEPT:]
+
+
+# The command
+
+
 def run(settings: Settings, console: Console) -> Outcome:
-    """Run, and leave the model, forecasts and rejected rows as they were asked for."""
+    """Run the command, and write the model, the predictions and the rejected rows."""
     with ExitStack() as stack:
-        stream = stack.enter_context(opened(settings))
+        stream = stack.enter_context(open_source(settings))
         batches = iter(stream)
-        first = _first(settings, batches)
-        model, state = _model(settings, first, stream.schema)
+        first = _read_first(settings, batches)
+        model, state = _build_model(settings, first, stream.schema)
         checkpoint = None
         if settings.checkpoint is not None:
             checkpoint = Checkpoint(model, settings.checkpoint, every=settings.every)
             stack.enter_context(checkpoint)
             if checkpoint.resumed_from is not None:
                 model, state = checkpoint.model, checkpoint.extra
-                console.print(f"Going on from {checkpoint.resumed_from}", highlight=False)
+                console.print(f"Resuming from {checkpoint.resumed_from}", highlight=False)
                 stream.close()
-                stream = stack.enter_context(opened(settings, state["scheme"]["kinds"]))
-                stream.skip(state["counts"][1])  # rows that were read, whether learnt or not
+                stream = stack.enter_context(open_source(settings, state["scheme"]["kinds"]))
+                stream.skip(state["counts"][1])
                 first, batches = [], iter(stream)
-        session = _session(settings, stack, model, state, resumed=not first)
-        signals = Signals()
-        stack.callback(signals.release)
-        view = stack.enter_context(view_for(console, _title(settings), quiet=settings.quiet))
-        status = 0
-        try:
-            for batch in _idly(signals, chain(first, batches)):
-                for piece in batch.pieces(ROWS_AT_ONCE):
-                    session.take(piece)
-                    if checkpoint is not None:
-                        _step(checkpoint, session)
-                    view.show(session.status(stream.bytes_read, stream.bytes_total))
-            session.finish()
-        except KeyboardInterrupt:
-            status = EXIT_INTERRUPTED
-        except SystemExit as left:  # by SIGTERM
-            status = int(left.code or 0)
+        session = _build_session(settings, stack, model, state, is_resumed=not first)
+        interrupts = stack.enter_context(Interrupts())
+        title = f"Learning {settings.source_names(1, with_folders=False)}"
+        view = stack.enter_context(choose_view(console, title, quiet=settings.quiet))
+
+        def after_block() -> None:
+            if checkpoint is not None:
+                _step(checkpoint, session)
+            view.show(session.status(stream.bytes_read, stream.bytes_total))
+
+        progress = session.run(chain(first, batches), interrupts, after_block)
         if checkpoint is not None:
             checkpoint.extra = session.to_json()
         view.show(session.status(stream.bytes_read, stream.bytes_total, final=True))
     if settings.save is not None:
         model_file.save(session.model, settings.save, extra=session.to_json())
-    progress = session.evaluator.result(seconds=session.account.seconds, interrupted=status != 0)
-    return Outcome(settings, session, progress, status)
+    return Outcome(settings, session, progress, interrupts.exit_status)
 
 
-def begun(settings: Settings) -> tuple[Any, Scheme]:
-    """Return a model for a stream, of which the first rows are looked at."""
-    with opened(settings) as stream:
-        model, state = _model(settings, _first(settings, iter(stream)), stream.schema)
-    return model, Scheme.from_json(dict(state["scheme"]))
+def infer_model(settings: Settings) -> tuple[Any, Scheme]:
+    """Return a model for a stream, and its scheme, from the first rows."""
+    with open_source(settings) as stream:
+        model, state = _build_model(settings, _read_first(settings, iter(stream)), stream.schema)
+    return model, Scheme.from_json(state["scheme"])
 
 
-def opened(settings: Settings, kinds: dict[str, str] | None = None) -> Stream:
-    """Open the source, or else the embedded stream; columns may have to be of some kinds."""
-    target = target_of(settings)
-    columns = [*settings.use, target] if settings.use else None
-    return open_stream(
-        _source(settings.source) or demo_stream(),
-        format=settings.format if settings.source else "csv",
-        types=(kinds or {}) | (parse_types(settings.types) if settings.types else {}),
-        columns=list(kinds) if kinds else columns,
-        drop=list(settings.leave) or None,
-        target=target,
-        strict=settings.strict,
-    )
-
-
-def _source(names: tuple[str, ...]) -> Any:
-    return "-" if names == ("-",) else list(names)
-
-
-def target_of(settings: Settings) -> str:
-    """Return the column of the labels."""
-    if settings.target is None and settings.source:
-        raise CommandError("--target is missing: which column is to be forecast?")
-    return settings.target or TARGET
-
-
-def _title(settings: Settings) -> str:
-    source = settings.source
-    if not source:
-        return "Learning a shop's visits"
-    name = "standard input" if source[0] == "-" else Path(source[0]).name
-    return f"Learning {name}" + (f" and {len(source) - 1} more" if len(source) > 1 else "")
-
-
-def load_with_state(path: str) -> tuple[Any, dict[str, Any]]:
-    """Return a model that `amforest run` has saved, and what belongs to it."""
-    data = atomic_write.read_all(path)
-    model, state = model_file.from_bytes(data), model_file.extra_of(data)
-    if not isinstance(state, dict) or "scheme" not in state:
-        Scheme.from_json(None)  # says what is wrong
-    return model, state
-
-
-def _first(settings: Settings, batches: Iterator[Batch]) -> list[Batch]:
-    """Return the batches that tell what the stream is about, before anything is learnt."""
+def _read_first(settings: Settings, batches: Iterator[Batch]) -> list[Batch]:
+    """Return the batches from which the task and the step are inferred."""
     first: list[Batch] = []
     for batch in batches:
         first.append(batch)
-        is_word = len(batch) and _labels([batch], settings).dtype.kind == "O"
-        if is_word or settings.step is not None or sum(map(len, first)) >= ROWS_FOR_STEP:
+        are_strings = len(batch) and _labels([batch]).dtype.kind == "O"
+        if are_strings or settings.step is not None or sum(map(len, first)) >= ROWS_FOR_STEP:
             break
     if not sum(map(len, first)):
         raise CommandError("there are no rows with a label")
     return first
 
 
-def _labels(batches: list[Batch], settings: Settings) -> Any:
-    target = target_of(settings)
-    return np.concatenate([split_target(batch, target)[1] for batch in batches if len(batch)])
+def _labels(batches: list[Batch]) -> NDArray[Any]:
+    return np.concatenate([batch.y for batch in batches if len(batch)])
 
 
-def _model(
+def _build_model(
     settings: Settings, first: list[Batch], kinds: dict[str, str]
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the model to begin with, and what belongs to it."""
-    target = target_of(settings)
+    """Return the model to start with, and its state: the scheme."""
+    target = settings.target_column()
     if settings.warm_start is not None:
-        model, state = load_with_state(settings.warm_start)
-        if state["scheme"]["target"] != target:
+        model, state, scheme = load_with_scheme(settings.warm_start)
+        if scheme.target != target:
             raise CommandError(
-                f"--target is {target!r}, but {settings.warm_start} forecasts "
-                f"{state['scheme']['target']!r}"
+                f"--target is {target!r}, but {settings.warm_start} predicts {scheme.target!r}"
             )
         model.n_jobs = settings.threads
         return model, {"scheme": state["scheme"]}
-    rows, y = next(batch for batch in first if len(batch)), _labels(first, settings)
-    table = split_target(rows, target)[0].table
-    scheme = Scheme.found(table, y, target, kinds, task=settings.task, scaled=settings.scale)
+    X, y = next(batch.X for batch in first if len(batch)), _labels(first)
+    scheme = Scheme.infer(X, y, target, kinds, task=settings.task, scaled=settings.scale)
     is_class = scheme.task == CLASSIFICATION
     model = (AMFClassifier if is_class else AMFRegressor)(
         settings.trees,
-        step=_step_size(settings, None if is_class else y),
+        step=_choose_step(settings, None if is_class else y),
         categorical_features=scheme.categories or None,
         max_nodes=settings.max_nodes,
         n_jobs=settings.threads,
@@ -206,10 +320,11 @@ def _model(
     return model, {"scheme": scheme.to_json()}
 
 
-def _step_size(settings: Settings, labels: Any) -> float:
+def _choose_step(settings: Settings, labels: Any) -> float:
     """Return η: 1, or for numbers one that does not depend on their unit.
 
-    Mere noise is forecast by its mean up to 1/4 of the inverse variance; signals want more.
+    For pure noise the mean is best predicted with up to 1/4 of the inverse variance; signals allow
+    more.
     """
     if settings.step is not None or labels is None:
         return 1.0 if settings.step is None else settings.step
@@ -217,31 +332,28 @@ def _step_size(settings: Settings, labels: Any) -> float:
     return 1 / (4 * variance) if variance > 0 else 1.0
 
 
-def _session(
-    settings: Settings, stack: ExitStack, model: Any, state: dict[str, Any], *, resumed: bool
+def _build_session(
+    settings: Settings, stack: ExitStack, model: Any, state: dict[str, Any], *, is_resumed: bool
 ) -> Session:
-    scheme = Scheme.from_json(dict(state["scheme"]))
-    sizes = state["sizes"] if resumed else [0, 0]
-    files = []
+    sizes = state["sizes"] if is_resumed else [0, 0]
+    files: list[RowFile | None] = []
     for path, columns, size in (
-        (settings.forecasts, FORECAST_COLUMNS, sizes[0]),
+        (settings.predictions, PREDICTION_COLUMNS, sizes[0]),
         (settings.rejects, REJECT_COLUMNS, sizes[1]),
     ):
-        file = None
-        if path is not None:
-            file = RowFile(path, columns, json_only=("probabilities",), size=size)
+        file = None if path is None else RowFile(path, columns, size=size)
+        if file is not None:
             stack.callback(file.close)
         files.append(file)
     session = Session(
         model,
-        scheme,
-        Evaluator(scheme.task),
+        Scheme.from_json(state["scheme"]),
         delay=settings.delay,
-        forecasts=files[0],
+        predictions=files[0],
         rejects=files[1],
     )
-    if resumed:
-        session.go_on_from(state)
+    if is_resumed:
+        session.resume(state)
     return session
 
 
@@ -250,14 +362,3 @@ def _step(checkpoint: Checkpoint[Any], session: Session) -> None:
         session.sync()
         checkpoint.extra = session.to_json()
     checkpoint.step()
-
-
-def _idly(signals: Signals, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield batches; while they are awaited, a signal ends the run at once."""
-    waiting = iter(batches)
-    while True:
-        with signals.idle():
-            batch = next(waiting, None)
-        if batch is None:
-            return
-        yield batch

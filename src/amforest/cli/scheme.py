@@ -1,4 +1,10 @@
-"""How the columns of a stream become the features and labels of a model; saved with the model."""
+"""How the columns of a stream become the features and labels of a model; saved with the model.
+
+The random splits of a forest depend on the scales of its features, and a stream cannot be inspected
+beforehand. So each column of numbers is standardised by the mean and the spread of its values so
+far. If both changed with every value, nodes would lose their meaning; if they never changed, a
+column that drifts would outgrow all others. So they are updated when the number of values doubles.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +15,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from amforest.cli.errors import CommandError, nearest
-from amforest.cli.scaling import RunningScale
-from amforest.reading import Batch, expand_dates
+from amforest.cli.console import CommandError, suggest
+from amforest.model_io import atomic_write, model_file
+
+Floats = NDArray[np.float64]
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 MOST_CLASSES = 20  # different whole numbers that are taken for classes
+FIRST_UPDATE = 100  # values; scales are updated at 100, 200, 400, …
+# The time in days would be larger than all values before, row after row; the others are noise.
+UNUSED_DATE_PARTS = ("time", "minute", "second")
+_KEYS = ("first", "count", "sum", "squares", "mean", "spread")
 
 
 @dataclass
 class Scheme:
-    """What a model is about.
+    """The columns of a stream, and their use in a model.
 
     Attributes
     ----------
@@ -28,13 +39,13 @@ class Scheme:
     task : str
         "classification" or "regression".
     whole : bool
-        Whether labels are whole numbers: they are classes, then.
+        Whether the labels are whole numbers that are classes.
     kinds : dict of str to str
-        The columns that are read, and what they hold.
+        The columns that are read, and their kinds.
     numbers, categories : list of str
-        The features. Of dates, they are the year, month, day, weekday and hour.
+        The features. A date becomes its year, month, day, weekday and hour.
     scale : RunningScale or None
-        Of the numbers; None if they are taken as they are.
+        The scale of the numbers; None if they are used as they are.
     """
 
     target: str
@@ -46,9 +57,9 @@ class Scheme:
     scale: RunningScale | None
 
     @classmethod
-    def found(
+    def infer(
         cls,
-        table: Any,
+        table: pa.RecordBatch,
         labels: NDArray[Any],
         target: str,
         kinds: dict[str, str],
@@ -56,64 +67,69 @@ class Scheme:
         task: str | None = None,
         scaled: bool = True,
     ) -> Scheme:
-        """Look at the first rows of a stream, and their labels."""
+        """Infer it from the first rows of a stream, and their labels."""
         whole = labels.dtype.kind == "f" and bool((labels == np.rint(labels)).all())
         if task is None:
             few = whole and len(np.unique(labels)) <= MOST_CLASSES
             task = CLASSIFICATION if labels.dtype.kind == "O" or few else REGRESSION
         if task == REGRESSION and labels.dtype.kind != "f":
-            raise CommandError(f"column {target!r} holds {labels[0]!r}, which is no number")
+            raise CommandError(f"column {target!r} holds {labels[0]!r}, which is not a number")
         if task == CLASSIFICATION and labels.dtype.kind == "f" and not whole:
-            raise CommandError(f"column {target!r} holds fractions, which are no classes")
-        schema = expand_dates(table).schema
+            raise CommandError(f"column {target!r} holds fractions, which are not classes")
+        schema = table.schema
         categories = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-        others = (name for name in schema.names if name not in categories)
-        # The time in days would be beyond all that was seen before, row after row.
-        left = {f"{name}.{part}" for name in kinds for part in ("time", "minute", "second")}
-        numbers = [name for name in others if name in kinds or name not in left]
+        unused = {f"{name}.{part}" for name in kinds for part in UNUSED_DATE_PARTS} - kinds.keys()
+        numbers = [name for name in schema.names if name not in {*categories, *unused}]
         if not numbers and not categories:
             raise CommandError("there is no column beside the target to learn from")
         scale = RunningScale(len(numbers)) if scaled else None
         whole = task == CLASSIFICATION and whole
         return cls(target, task, whole, kinds, numbers, categories, scale)
 
-    def features(self, batch: Batch, *, learn: bool = True) -> pa.Table:
-        """Return the features of some rows; with `learn`, their scales may change."""
-        table = expand_dates(batch.table)
-        for name in (*self.numbers, *self.categories):
+    @property
+    def names(self) -> list[str]:
+        """The names of the features."""
+        return [*self.numbers, *self.categories]
+
+    def features(self, table: pa.RecordBatch, file: str, *, learn: bool = True) -> pa.Table:
+        """Return the features of some rows; with `learn`, their scales are updated."""
+        for name in self.names:
             if name not in table.schema.names:
                 raise CommandError(
-                    f"{batch.file} has no column {name!r}, which the model was learnt with"
-                    + nearest(name, table.schema.names)
+                    f"{file} has no column {name!r}, which the model was trained with"
+                    + suggest(name, table.schema.names)
                 )
-        if self.numbers:
-            rows = np.column_stack([_floats(table.column(name)) for name in self.numbers])
-        else:
-            rows = np.empty((len(table), 0))
-        if self.scale is not None:
+        columns = [table.column(name) for name in self.names]
+        if self.scale is not None and self.numbers:
+            rows = np.column_stack([_as_floats(column) for column in columns[: len(self.numbers)]])
             rows = self.scale.transform(rows) if learn else self.scale.apply(rows)
-        columns = [pa.array(rows[:, j], from_pandas=True) for j in range(rows.shape[1])]
-        columns += [table.column(name) for name in self.categories]
-        return pa.table(columns, names=[*self.numbers, *self.categories])
+            columns[: len(self.numbers)] = [pa.array(column, from_pandas=True) for column in rows.T]
+        return pa.table(columns, names=self.names)
 
-    def labels(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return labels as the model learns them."""
-        if self.task == REGRESSION:
-            return y.astype(np.float64)
-        return y.astype(np.int64) if self.whole else y.astype(str)
+    def labels(self, y: Any) -> NDArray[Any]:
+        """Convert an array of labels to the type that the model learns."""
+        dtype = np.float64 if self.task == REGRESSION else np.int64 if self.whole else str
+        return np.asarray(y).astype(dtype)
+
+    def row_table(self, row: list[Any]) -> pa.Table:
+        """Return the features of one row as a table."""
+        kinds = [pa.float64()] * len(self.numbers) + [pa.string()] * len(self.categories)
+        columns = [pa.array([value], kind) for value, kind in zip(row, kinds, strict=True)]
+        return pa.table(columns, names=self.names)
+
+    def restarted(self) -> Scheme:
+        """Return the same scheme with the scales of a stream that begins."""
+        scale = None if self.scale is None else RunningScale(len(self.numbers))
+        return Scheme(**{**vars(self), "scale": scale})
 
     def to_json(self) -> dict[str, Any]:
         """Return it in values of JSON, for a model file."""
         scale = None if self.scale is None else self.scale.to_json()
         return {**vars(self), "scale": scale}
 
-    def fresh_scale(self) -> dict[str, Any] | None:
-        """Return scales of which nothing is known, for a stream that begins anew."""
-        return None if self.scale is None else RunningScale(len(self.numbers)).to_json()
-
     @classmethod
     def from_json(cls, state: Any) -> Scheme:
-        """Undo `to_json`; `CommandError` if it is nothing that it gives."""
+        """Restore the result of `to_json`; `CommandError` if `state` is nothing like it."""
         try:
             scale = state["scale"]
             scheme = cls(**state)
@@ -123,11 +139,102 @@ class Scheme:
                 raise TypeError
         except (TypeError, KeyError, ValueError) as error:
             raise CommandError(
-                "the model was not saved by `amforest run`: it does not say which columns it is of"
+                "the model was not saved by `amforest run`: its columns are not known"
             ) from error
         return scheme
 
 
-def _floats(column: Any) -> NDArray[np.float64]:
-    values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False).astype(np.float64)
+def load_with_scheme(path: str) -> tuple[Any, dict[str, Any], Scheme]:
+    """Load a model that `amforest run` has saved, the state saved with it, and its scheme."""
+    data = atomic_write.read_all(path)
+    model, state = model_file.from_bytes(data), model_file.extra_of(data)
+    is_state = isinstance(state, dict) and "scheme" in state
+    scheme = Scheme.from_json(state["scheme"] if is_state else None)
+    return model, state, scheme
+
+
+class RunningScale:
+    """The scales of some columns. The result does not depend on how rows are cut into batches.
+
+    Parameters
+    ----------
+    n_columns : int
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self._first = np.full(n_columns, np.nan)  # subtracted from all, so that sums stay exact
+        self._count, self._sum, self._squares = np.zeros((3, n_columns))
+        self._mean, self._spread = np.zeros((2, n_columns))  # in force, of values minus the first
+
+    def transform(self, rows: Floats) -> Floats:
+        """Update the scales by rows, NaN where values are missing, and return the rows scaled."""
+        out = np.full_like(rows, np.nan)
+        for j, column in enumerate(rows.T):
+            is_known = ~np.isnan(column)
+            if is_known.any():
+                out[is_known, j] = self._update(j, column[is_known])
+        return out
+
+    def apply(self, rows: Floats) -> Floats:
+        """Return rows scaled by the scales in force, without updating these."""
+        return np.where(
+            np.isnan(rows), np.nan, _ratio(rows - self._first - self._mean, self._spread)
+        )
+
+    def _update(self, j: int, values: Floats) -> Floats:
+        """Scale each value by the values up to it, or up to the last update."""
+        if np.isnan(self._first[j]):
+            self._first[j] = values[0]
+        values = values - self._first[j]
+        before = int(self._count[j])
+        counts = before + np.arange(1, len(values) + 1)
+        # In order, from the sums before: so they do not depend on how rows are cut.
+        sums = np.cumsum(np.append(self._sum[j], values))[1:]
+        squares = np.cumsum(np.append(self._squares[j], values**2))[1:]
+        self._count[j], self._sum[j], self._squares[j] = counts[-1], sums[-1], squares[-1]
+
+        means = np.append(self._mean[j], sums / counts)
+        spreads = np.append(self._spread[j], _spread(counts, sums, squares))
+        updated = np.maximum(_last_update(counts) - before, 0)  # 0: before this batch
+        self._mean[j], self._spread[j] = means[updated[-1]], spreads[updated[-1]]
+        return _ratio(values - means[updated], spreads[updated])
+
+    def to_json(self) -> dict[str, list[Any]]:
+        """Return the state in values of JSON."""
+        columns = (self._first, self._count, self._sum, self._squares, self._mean, self._spread)
+        lists = [[None if np.isnan(x) else x for x in column.tolist()] for column in columns]
+        return dict(zip(_KEYS, lists, strict=True))
+
+    @classmethod
+    def from_json(cls, state: dict[str, list[Any]]) -> RunningScale:
+        """Restore the result of `to_json`; ValueError if `state` is nothing like it."""
+        first, *rest = (np.array(state[key], dtype=np.float64) for key in _KEYS)
+        if any(values.shape != first.shape or first.ndim != 1 for values in rest):
+            raise ValueError("scales must be lists of one length")
+        if not all(np.isfinite(values).all() for values in rest):
+            raise ValueError("scales must be finite")
+        scale = cls(len(first))
+        scale._first = first
+        scale._count, scale._sum, scale._squares, scale._mean, scale._spread = rest
+        return scale
+
+
+def _last_update(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of values at the last update."""
+    doublings = np.log2(np.maximum(counts, FIRST_UPDATE) / FIRST_UPDATE).astype(np.int64)
+    return np.where(counts < FIRST_UPDATE, counts, FIRST_UPDATE << doublings)
+
+
+def _spread(counts: NDArray[np.int64], sums: Floats, squares: Floats) -> Floats:
+    variance = squares / counts - (sums / counts) ** 2
+    # A variance within the rounding error is 0.
+    return np.where(variance > 1e-12 * squares / counts, np.sqrt(np.maximum(variance, 0)), 0.0)
+
+
+def _ratio(values: Floats, spreads: Floats) -> Floats:
+    return np.divide(values, spreads, out=np.zeros_like(values), where=spreads > 0)
+
+
+def _as_floats(column: Any) -> Floats:
+    values: Floats = column.to_numpy(zero_copy_only=False).astype(np.float64)
     return values

@@ -1,11 +1,12 @@
-"""Test-then-train: forecast each row of a stream, then learn it, and measure the forecasts.
+"""Test-then-train: predict each row of a stream, then learn it, and measure the predictions.
 
-`progressive_validation` does it for models of ours, of scikit-learn and of river; `Evaluator` is
-the measuring alone.
+`progressive_validation` does it for models of ours, of scikit-learn and of river. `Evaluator`
+computes the metrics alone; `Loop` is the loop itself, with hooks.
 """
 
+from amforest.evaluation.blocks import Block
 from amforest.evaluation.evaluator import Evaluator
-from amforest.evaluation.loop import progressive_validation
-from amforest.evaluation.progress import Progress
+from amforest.evaluation.loop import Loop, progressive_validation
+from amforest.evaluation.result import Progress
 
-__all__ = ["Evaluator", "Progress", "progressive_validation"]
+__all__ = ["Block", "Evaluator", "Loop", "Progress", "progressive_validation"]

@@ -1,4 +1,4 @@
-"""The base of all metrics: sums over all rows of a stream, and the terms of the last ones."""
+"""The base of all metrics: sums over all rows of a stream, and the terms of the last rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest.evaluation.arrays import Floats
+Floats = NDArray[np.float64]
 
 
 class Ring:
-    """The last rows of a table that grows at its end; missing columns are 0."""
+    """The last rows of a table to which rows are appended; missing columns are 0."""
 
     def __init__(self, size: int) -> None:
         self._rows: Floats = np.empty((size, 0))
@@ -44,16 +44,16 @@ class Ring:
 class Metric:
     """The base of all metrics.
 
-    Each keeps some sums over all rows, and its terms of each of the last rows. Sums are taken in
-    the order of the rows, so that no value depends on how the stream is cut into batches.
+    A metric keeps sums over all rows, and the terms of each of the last rows. Sums are taken in the
+    order of the rows, so that no value depends on how the stream is cut into batches.
 
-    A subclass says what the terms of a row are, how they are added up, and what the value is of the
-    sums (`value`) and of some rows (`_of`).
+    A subclass defines the terms of a row, how they are added up, and the value of the sums
+    (`value`) and of some rows (`_of`).
 
     Parameters
     ----------
     window : int
-        How many of the last rows `window_value` is about.
+        The number of last rows that `window_value` covers.
     """
 
     needs_probabilities: ClassVar[bool] = False
@@ -61,18 +61,18 @@ class Metric:
     def __init__(self, window: int) -> None:
         self._last = Ring(window)
 
-    def update(self, y: NDArray[Any], forecast: Any, weight: Floats | None = None) -> None:
-        """Take some rows: labels, forecasts and weights."""
+    def update(self, y: NDArray[Any], predictions: Any, weight: Floats | None = None) -> None:
+        """Add some rows: labels, predictions and weights."""
         if not len(y):
             return
         weights = np.ones(len(y)) if weight is None else weight
-        terms = self._terms(y, forecast)
+        terms = self._terms(y, predictions)
         self._last.push(weights, terms)
         self._add(weights, terms)
 
     @property
     def value(self) -> float:
-        """The value over all rows; NaN if there is none."""
+        """The value over all rows; NaN if there are none."""
         raise NotImplementedError
 
     @property
@@ -81,7 +81,7 @@ class Metric:
         rows = self._last.rows()
         return self._of(rows[:, 0], rows[:, 1:]) if rows.size else nan
 
-    def _terms(self, y: NDArray[Any], forecast: Any) -> Floats:
+    def _terms(self, y: NDArray[Any], predictions: Any) -> Floats:
         raise NotImplementedError
 
     def _add(self, weights: Floats, terms: Floats) -> None:
@@ -102,20 +102,20 @@ class Mean(Metric):
         return ratio(self._sum, self._weight)
 
     def _add(self, weights: Floats, terms: Floats) -> None:
-        self._weight = plus(self._weight, weights)
-        self._sum = plus(self._sum, weights * terms)
+        self._weight = add_in_order(self._weight, weights)
+        self._sum = add_in_order(self._sum, weights * terms)
 
     def _of(self, weights: Floats, terms: Floats) -> float:
         return ratio(dot(weights, terms[:, 0]), float(weights.sum()))
 
 
-def plus(total: float, values: Floats) -> float:
-    """Add values to a total, one after the other."""
+def add_in_order(total: float, values: Floats) -> float:
+    """Add values to a total, one after another."""
     return float(np.cumsum(np.append(total, values))[-1])
 
 
 def dot(a: Floats, b: Floats) -> float:
-    """Return Σ a b without BLAS, whose sums depend on its threads, which cost more than they do."""
+    """Return Σ a b without BLAS, whose sums depend on its number of threads."""
     return float((a * b).sum())
 
 

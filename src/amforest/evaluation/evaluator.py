@@ -1,8 +1,9 @@
-"""The measuring alone: an evaluator takes labels and forecasts batch by batch."""
+"""Metrics of predictions that come batch by batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from math import nan
 from numbers import Integral
 from typing import Any
@@ -11,36 +12,67 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar
 
-from amforest.evaluation.arrays import (
+from amforest.evaluation.base_metric import Floats, Metric
+from amforest.evaluation.blocks import as_list, validate_weights
+from amforest.evaluation.class_metrics import (
+    NO_CLASS,
+    Accuracy,
+    Auc,
+    BalancedAccuracy,
+    Brier,
+    ClassCodes,
+    ClassPredictions,
     Codes,
-    Floats,
-    as_list,
-    check_shape,
-    checked_probabilities,
-    checked_weights,
+    Kappa,
+    LogLoss,
 )
-from amforest.evaluation.classes import NONE, Classes, ClassForecast
-from amforest.evaluation.curve import Curve, point_of
-from amforest.evaluation.metrics import DEFAULTS, METRICS, made
-from amforest.evaluation.number_metrics import Crps
-from amforest.evaluation.progress import Progress
+from amforest.evaluation.number_metrics import R2, Crps, MeanAbsoluteError, MeanSquaredError
+from amforest.evaluation.result import Curve, Progress, curve_point
+
+METRICS: dict[str, dict[str, type[Metric]]] = {
+    "classification": {
+        "log_loss": LogLoss,
+        "accuracy": Accuracy,
+        "auc": Auc,
+        "balanced_accuracy": BalancedAccuracy,
+        "brier": Brier,
+        "kappa": Kappa,
+    },
+    "regression": {"mse": MeanSquaredError, "mae": MeanAbsoluteError, "r2": R2, "crps": Crps},
+}
+DEFAULTS = {
+    "classification": ("log_loss", "accuracy", "auc"),
+    "regression": ("mse", "mae", "r2"),
+}
+ALIASES = {  # the names in scikit-learn
+    "roc_auc": "auc",
+    "roc_auc_ovr": "auc",
+    "brier_score": "brier",
+    "brier_score_loss": "brier",
+    "cohen_kappa": "kappa",
+    "cohen_kappa_score": "kappa",
+    "mean_squared_error": "mse",
+    "mean_absolute_error": "mae",
+    "r2_score": "r2",
+}
 
 
 class Evaluator:
-    """Metrics of forecasts that come batch by batch.
+    """Metrics of predictions that come batch by batch.
 
     Parameters
     ----------
     task : {"classification", "regression"}
     metrics : list of str, default=None
-        Of classification: "log_loss", "accuracy", "auc", "balanced_accuracy", "brier", "kappa"; of
-        regression: "mse", "mae", "r2", "crps". scikit-learn's names for them will do. None means
-        "log_loss", "accuracy" and, as long as there are two classes, "auc"; or "mse", "mae", "r2".
+        For classification: "log_loss", "accuracy", "auc", "balanced_accuracy", "brier", "kappa";
+        for regression: "mse", "mae", "r2", "crps". Their names in scikit-learn work, too. None
+        means "log_loss", "accuracy" and, as long as there are two classes, "auc"; or "mse", "mae",
+        "r2".
     window : int, default=1000
-        Of how many of the last rows there are values, too.
+        The number of last rows over which each metric is computed, too.
     every : int, default=None
-        How many rows there are between two points of the curve. None means 10, and twice as many
-        whenever there are 400 points, of which every other one is then dropped.
+        The number of rows between two points of the curve. None means 10, doubled whenever there
+        are 400 points, of which every other one is then dropped.
 
     Notes
     -----
@@ -72,44 +104,45 @@ class Evaluator:
             raise TypeError(f"metrics is {metrics!r}; it must be a list of names")
         self.task, self.window_size = task, int(window)
         self.n_rows = self.n_skipped = 0
-        self._by_choice = metrics is not None
-        self._metrics = made(task, DEFAULTS[task] if metrics is None else metrics, self.window_size)
-        self._classes = Classes()
+        self._are_requested = metrics is not None
+        names = DEFAULTS[task] if metrics is None else metrics
+        self._metrics = build_metrics(task, names, self.window_size)
+        self._classes = ClassCodes()
         self._curve = Curve(every)
 
     def update(
         self,
         y: ArrayLike,
-        forecasts: ArrayLike | None,
+        predictions: ArrayLike | None,
         classes: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        """Take some rows.
+        """Add some rows.
 
         Parameters
         ----------
         y : array-like of shape (n_rows,)
             The labels.
-        forecasts : array-like, or None
-            Of classification: probabilities, of shape (n_rows, n_classes), or labels; a label
-            without a column had probability 0, and so has NaN. Of regression: numbers, or the
-            members of an ensemble, of shape (n_rows, n_members). None: there is no forecast, and
-            the rows are only counted.
+        predictions : array-like, or None
+            For classification: probabilities, of shape (n_rows, n_classes), or labels. A label
+            without a column has probability 0, and so has NaN. For regression: numbers, or those of
+            an ensemble, of shape (n_rows, n_members). None: there is no prediction, and the rows
+            are only counted.
         classes : array-like of shape (n_classes,), default=None
-            What the columns of probabilities are about; it may change from call to call.
+            The classes of the columns of probabilities; they may change from call to call.
         weights : array-like of shape (n_rows,), default=None
-            How much each row counts. None means 1.
+            The weight of each row. None means 1.
         """
         labels = as_list(y)
         n_rows = len(labels)
-        if forecasts is None:
+        if predictions is None:
             self._advance(n_rows, None)
             return
-        some = None if weights is None else checked_weights(weights, n_rows, "weights")
+        some = None if weights is None else validate_weights(weights, n_rows, "weights")
         if self.task == "regression":
-            self._take_numbers(np.array(labels), np.asarray(forecasts, dtype=np.float64), some)
+            self._add_numbers(np.array(labels), np.asarray(predictions, dtype=np.float64), some)
         else:
-            self._take_classes(labels, forecasts, classes, some)
+            self._add_classes(labels, predictions, classes, some)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -122,24 +155,24 @@ class Evaluator:
         return {name: metric.window_value for name, metric in self._metrics.items()}
 
     @property
-    def wants_members(self) -> bool:
-        """Whether a metric is about the members of an ensemble."""
+    def needs_ensemble(self) -> bool:
+        """Whether a metric is computed from the members of an ensemble."""
         return any(isinstance(metric, Crps) for metric in self._metrics.values())
 
     @property
     def classes(self) -> NDArray[Any] | None:
-        """The classes that were seen or forecast, sorted; None for regression."""
+        """The classes that were seen or predicted, sorted; None for regression."""
         return np.array(sorted(self._classes.labels)) if self.task == "classification" else None
 
     def result(self, *, seconds: float = nan, interrupted: bool = False) -> Progress:
-        """Return what there is so far.
+        """Return the values so far.
 
         Parameters
         ----------
         seconds : float, default=nan
-            What the model took.
+            The time the model took.
         interrupted : bool, default=False
-            Whether this is the end, but not of the stream.
+            Whether the stream was stopped before its end.
 
         Returns
         -------
@@ -153,103 +186,137 @@ class Evaluator:
             metrics=metrics,
             window=window,
             window_size=self.window_size,
-            curve=self._curve.arrays(self.n_rows, point_of(metrics, window)),
+            curve=self._curve.arrays(self.n_rows, curve_point(metrics, window)),
             classes=self.classes,
             seconds=seconds,
             interrupted=interrupted,
         )
 
-    def _take_numbers(self, y: NDArray[Any], forecasts: Floats, weights: Floats | None) -> None:
+    def _add_numbers(self, y: NDArray[Any], predictions: Floats, weights: Floats | None) -> None:
         if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
             raise ValueError("y must hold numbers only, none of them NaN or infinite")
-        check_shape(forecasts, len(y), (1, 2), "forecasts")
+        if predictions.ndim not in (1, 2) or len(predictions) != len(y):
+            raise ValueError(f"predictions has shape {predictions.shape}; there are {len(y)} rows")
         labels = y.astype(np.float64)
 
-        def take(part: slice) -> None:
+        def add(part: slice) -> None:
             some = None if weights is None else weights[part]
             for metric in self._metrics.values():
-                metric.update(labels[part], forecasts[part], some)
+                metric.update(labels[part], predictions[part], some)
 
-        self._advance(len(y), take)
+        self._advance(len(y), add)
 
-    def _take_classes(
-        self, y: list[Any], forecasts: ArrayLike, classes: Any, weights: Floats | None
+    def _add_classes(
+        self, y: list[Any], predictions: ArrayLike, classes: Any, weights: Floats | None
     ) -> None:
-        self._classes.check(y, "y")
+        self._classes.validate(y, "y")
         columns: list[Any] | None = None
-        if np.ndim(forecasts) == 2:
-            said: Any = checked_probabilities(forecasts, classes)
+        if np.ndim(predictions) == 2:
+            values: Any = _validate_probabilities(predictions, classes)
             columns = as_list(classes)
-            self._classes.check(columns, "classes")
+            self._classes.validate(columns, "classes")
         else:
-            said = as_list(forecasts)
-            self._classes.check(said, "forecasts")
-            self._do_without_probabilities()
-        if len(said) != len(y):
-            raise ValueError(f"forecasts has {len(said)} rows; y has {len(y)}")
+            values = as_list(predictions)
+            self._classes.validate(values, "predictions")
+            self._drop_probability_metrics()
+        if len(values) != len(y):
+            raise ValueError(f"predictions has {len(values)} rows; y has {len(y)}")
 
-        def take(part: slice) -> None:
-            codes, forecast = self._encoded(y[part], said[part], columns)
-            if len(self._classes) > 2 and not self._by_choice:
+        def add(part: slice) -> None:
+            codes, encoded = self._encode(y[part], values[part], columns)
+            if len(self._classes) > 2 and not self._are_requested:
                 self._metrics.pop("auc", None)
             some = None if weights is None else weights[part]
             for metric in self._metrics.values():
-                metric.update(codes, forecast, some)
+                metric.update(codes, encoded, some)
 
-        self._advance(len(y), take)
+        self._advance(len(y), add)
 
-    def _do_without_probabilities(self) -> None:
-        """Drop metrics that need probabilities, or refuse labels if they were asked for."""
-        needy = [name for name, metric in self._metrics.items() if metric.needs_probabilities]
-        if needy and self._by_choice:
-            raise ValueError(f"metrics has {needy[0]!r}, which needs probabilities, not labels")
-        for name in needy:
+    def _drop_probability_metrics(self) -> None:
+        """Drop default metrics that need probabilities; refuse labels for requested ones."""
+        names = [name for name, metric in self._metrics.items() if metric.needs_probabilities]
+        if names and self._are_requested:
+            raise ValueError(f"metrics has {names[0]!r}, which needs probabilities, not labels")
+        for name in names:
             del self._metrics[name]
 
-    def _encoded(
-        self, y: list[Any], said: Any, columns: list[Any] | None
-    ) -> tuple[Codes, ClassForecast]:
-        """Return labels and forecasts in codes; new classes get theirs in the order of the rows."""
+    def _encode(
+        self, y: list[Any], values: Any, columns: list[Any] | None
+    ) -> tuple[Codes, ClassPredictions]:
+        """Encode labels and predictions; new classes get codes in the order of the rows."""
         known = self._classes.code_of
         first: dict[Any, int] = {}  # row of each new class
         if columns is not None:
             for j, label in enumerate(columns):
-                if label not in known and len(rows := np.flatnonzero(said[:, j] > 0)):
+                if label not in known and len(rows := np.flatnonzero(values[:, j] > 0)):
                     first[label] = int(rows[0])
-        for values in (y,) if columns is not None else (said, y):
-            for label in dict.fromkeys(values):
+        for labels in (y,) if columns is not None else (values, y):
+            for label in dict.fromkeys(labels):
                 if label not in known:
-                    first[label] = min(first.get(label, len(y)), values.index(label))
+                    first[label] = min(first.get(label, len(y)), labels.index(label))
         self._classes.add(sorted(first, key=first.__getitem__))
-        codes, size = self._classes.codes(y), len(self._classes)
+        codes, size = self._classes.encode(y), len(self._classes)
         if columns is None:
-            best, probabilities = self._classes.codes(said), None
+            best, probabilities = self._classes.encode(values), None
         else:
-            best, probabilities = self._most_probable(said, columns)
-        return codes, ClassForecast(best, probabilities, size, self._classes.positive)
+            best, probabilities = self._most_probable(values, columns)
+        return codes, ClassPredictions(best, probabilities, size, self._classes.positive)
 
-    def _most_probable(self, said: Floats, columns: list[Any]) -> tuple[Codes, Floats]:
-        """Return the likeliest class of each row, and probabilities in the order of codes."""
+    def _most_probable(self, values: Floats, columns: list[Any]) -> tuple[Codes, Floats]:
+        """Return the most probable class of each row, and probabilities in the order of codes."""
         kept = [j for j, label in enumerate(columns) if label in self._classes.code_of]
-        codes = self._classes.codes([columns[j] for j in kept])
-        probabilities = np.zeros((len(said), len(self._classes)))
+        codes = self._classes.encode([columns[j] for j in kept])
+        probabilities = np.zeros((len(values), len(self._classes)))
         if not kept:
-            return np.full(len(said), NONE), probabilities
-        some = said[:, kept]
+            return np.full(len(values), NO_CLASS), probabilities
+        some = values[:, kept]
         probabilities[:, codes] = some
-        best = np.where(some.max(axis=1) > 0, codes[some.argmax(axis=1)], NONE)
+        best = np.where(some.max(axis=1) > 0, codes[some.argmax(axis=1)], NO_CLASS)
         return best, probabilities
 
-    def _advance(self, n_rows: int, take: Callable[[slice], None] | None) -> None:
-        """Let rows be taken in parts that end where the curve wants a point."""
+    def _advance(self, n_rows: int, add: Callable[[slice], None] | None) -> None:
+        """Add rows in parts that end where the curve has a point."""
         start = 0
         while start < n_rows:
             end = min(n_rows, start + self._curve.next - self.n_rows)
-            if take is None:
+            if add is None:
                 self.n_skipped += end - start
             else:
-                take(slice(start, end))
+                add(slice(start, end))
             self.n_rows += end - start
             if self.n_rows == self._curve.next:
-                self._curve.add(self.n_rows, point_of(self.metrics, self.window))
+                self._curve.add(self.n_rows, curve_point(self.metrics, self.window))
             start = end
+
+
+def _validate_probabilities(predictions: ArrayLike, classes: Any) -> Floats:
+    """Return probabilities, a column for each class, with 0 for NaN."""
+    values = np.asarray(predictions, dtype=np.float64)
+    if classes is None or len(classes) != values.shape[1]:
+        given = "None" if classes is None else f"{len(classes)} labels"
+        raise ValueError(
+            f"classes is {given}; predictions has {values.shape[1]} columns, each needs a class"
+        )
+    values = np.where(np.isnan(values), 0.0, values)
+    if values.size and not -1e-6 <= values.min() <= values.max() <= 1 + 1e-6:
+        worst = values.flat[np.abs(values - 0.5).argmax()]
+        raise ValueError(f"predictions holds {worst}; probabilities must be between 0 and 1")
+    return values
+
+
+def build_metrics(task: str, names: Iterable[str], window: int) -> dict[str, Metric]:
+    """Build metrics by their names; refuse an unknown name with the nearest known one."""
+    return {name: _find_metric(task, name)(window) for name in names}
+
+
+def _find_metric(task: str, name: str) -> Callable[[int], Metric]:
+    metrics = METRICS[task]
+    if (metric := metrics.get(ALIASES.get(name, name))) is not None:
+        return metric
+    others = {other for some in METRICS.values() for other in some}
+    if ALIASES.get(name, name) in others:
+        raise ValueError(f"metrics has {name!r}, which is none of {task}: {', '.join(metrics)}")
+    known = [*metrics, *(alias for alias, short in ALIASES.items() if short in metrics)]
+    near = get_close_matches(str(name).removeprefix("neg_"), known, n=1, cutoff=0.4)
+    advice = f"did you mean {near[0]!r}?" if near else "there are " + ", ".join(metrics)
+    raise ValueError(f"metrics has {name!r}, which is unknown; {advice}")

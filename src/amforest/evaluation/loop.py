@@ -1,34 +1,33 @@
-"""The loop of test-then-train: a model forecasts rows, then learns them when labels are due."""
+"""The test-then-train loop: a model predicts rows, then learns them when their labels are due."""
 
 from __future__ import annotations
 
+import signal
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
-from amforest.evaluation.arrays import as_list
+from amforest.evaluation.adapters import Prediction, SklearnAdapter, adapt, find_task
 from amforest.evaluation.blocks import (
     ROWS_AT_ONCE,
     Block,
-    cut,
-    gathered,
-    label_array,
-    limited,
-    weighted,
+    add_weights,
+    as_label_array,
+    as_list,
+    cut_blocks,
+    join_rows,
+    limit_rows,
+    open_blocks,
 )
-from amforest.evaluation.display import Display
 from amforest.evaluation.evaluator import Evaluator
-from amforest.evaluation.interrupts import Interrupts
-from amforest.evaluation.learners import Answer, Learner
-from amforest.evaluation.models import learner_of, task_of
-from amforest.evaluation.progress import Progress
-from amforest.evaluation.streams import opened
+from amforest.evaluation.result import Progress, ProgressLine
+from amforest.model_io.interrupts import Interrupts
 
 
 def progressive_validation(
@@ -47,43 +46,43 @@ def progressive_validation(
     max_rows: int | None = None,
     progress: bool | Callable[[Progress], object] = False,
 ) -> Progress:
-    """Forecast each row of a stream, then learn it.
+    """Predict each row of a stream, then learn it.
 
     Parameters
     ----------
     model : classifier or regressor
-        Of ours, of scikit-learn's with `partial_fit`, or of river's, its pipelines included. It
-        goes on from what it has learnt, and keeps what it learns.
+        A model of ours, one of scikit-learn with `partial_fit`, or one of river, pipelines
+        included. It continues from what it has learned, and keeps what it learns.
     stream : table, iterable or reader
         X, with labels in `y`, or a pair (X, y): arrays, lists, data frames, sparse matrices; a data
         frame with its `target`; an iterable of pairs (x, y) of one row each, x being a dict, list
         or array; an iterable of batches, each a pair (X, y) or a frame with its `target`; a
         pyarrow reader, dataset or scanner with its `target`; an iterable of dicts with their
-        `target`.
+        `target`; what `amforest.reading.open_stream` returns, opened with a target.
     y : array-like, default=None
         The labels, if `stream` is X.
     metrics, window, every
         As in `Evaluator`. With "crps", `predict_by_tree` of a model that has it is the ensemble;
-        other forecasts are ensembles of one.
+        other predictions are ensembles of one.
     delay : int, default=0
-        A label becomes known so many rows later: row i is forecast by a model that has learnt the
-        rows 0 to i - delay - 1. What is due after the last row is learnt then.
+        A label becomes known `delay` rows later: row i is predicted by a model that has learned the
+        rows 0 to i - delay - 1. Labels that are due after the last row are learned at the end.
     batch_size : int, default=None
         How many rows are taken at once. For our models and river's it changes nothing but the
-        speed. One of scikit-learn's forecasts so many rows before it learns them: None means 1.
+        speed. A model of scikit-learn predicts a whole batch before it learns it: None means 1.
     target : str, default=None
-        The name of the labels' column.
+        The name of the column of labels.
     sample_weight : array-like, iterable or str, default=None
-        How much each row counts in learning and in the metrics, or the name of the column with it.
-        Rows of weight 0 are not learnt.
+        The weight of each row in learning and in the metrics, or the name of the column with it.
+        Rows of weight 0 are not learned.
     classes : array-like, default=None
-        All labels that there are. A classifier of scikit-learn's must know them beforehand, unless
-        it has learnt already; None means those in `y`, if that is there from the start.
+        All labels that there are. A classifier of scikit-learn needs them before its first row,
+        unless it is fitted; None means those in `y`, if that is given.
     max_rows : int, default=None
-        After how many rows to end. No row more is taken from the stream.
+        The number of rows after which to stop. No further row is taken from the stream.
     progress : bool or callable, default=False
-        Whether to show on stderr how far it is, or what to call with the `Progress` so far: twice a
-        second at the most, and at the end.
+        Whether to show the progress on stderr, or a function to call with the `Progress` so far: at
+        most twice a second, and at the end.
 
     Returns
     -------
@@ -91,12 +90,12 @@ def progressive_validation(
 
     Notes
     -----
-    Where a model has no answer because it has learnt nothing, the row counts as forecast uniformly
-    if `classes` are known and the model forecasts probabilities; else it counts in no metric. So
-    the loss of our models is that of their `stats`.
+    A row that the model cannot predict because it has learned nothing counts as predicted uniformly
+    if `classes` are known and the model predicts probabilities; otherwise it counts in no metric.
+    So the loss of our models equals that of their `stats`.
 
-    Ctrl-C ends it between two rows: the result is about the rows learnt so far, and is marked as
-    `interrupted`. Labels that are still delayed then are not learnt.
+    Ctrl-C stops between two rows: the result is about the rows learned so far, and is marked as
+    `interrupted`. Labels that are not due by then are not learned.
 
     Examples
     --------
@@ -113,115 +112,190 @@ def progressive_validation(
     for name, value in (("batch_size", batch_size), ("max_rows", max_rows)):
         if value is not None:
             check_scalar(value, name, Integral, min_val=1)
-    task = task_of(model)
+    task = find_task(model)
     evaluator = Evaluator(task, metrics, window, every=every)
-    blocks, labels = opened(stream, y, target, sample_weight)
-    learner = learner_of(
+    blocks, labels = open_blocks(stream, y, target, sample_weight)
+    adapter = adapt(
         model,
         task,
         classes=None if classes is None else np.unique(np.asarray(classes)),
         labels=labels,
-        weighted=sample_weight is not None,
-        ensemble=evaluator.wants_members,
-        rows=bool(delay),
+        is_weighted=sample_weight is not None,
+        by_tree=evaluator.needs_ensemble,
+        by_row=bool(delay),
     )
-    size = learner.size(batch_size)
+    size = adapter.block_size(batch_size)
     if max_rows is not None:
-        blocks = limited(blocks, max_rows)
+        blocks = limit_rows(blocks, max_rows)
     if not (sample_weight is None or isinstance(sample_weight, str)):
-        blocks = weighted(blocks, iter(sample_weight))
-    blocks = (block._replace(X=learner.rows(block.X)) for block in cut(blocks, ROWS_AT_ONCE))
-    run, display = _Run(learner, evaluator, int(delay)), Display(progress)
-    with Interrupts() as interrupts:
-        try:
-            for block in gathered(interrupts.until(cut(blocks, size)), size):
-                run.take(block)
-                display.show(run.result)
-            while run.owes and not interrupts.came:
-                run.settle()
-        except KeyboardInterrupt:
-            interrupts.came = True
-        result = run.result(interrupted=interrupts.came)
-    display.end(result)
+        blocks = add_weights(blocks, iter(sample_weight))
+    blocks = (
+        block._replace(X=adapter.convert_block(block.X))
+        for block in cut_blocks(blocks, ROWS_AT_ONCE)
+    )
+    line = ProgressLine(progress)
+    loop = Loop(adapter, evaluator, delay=int(delay), on_block=lambda *_: line.show(loop.result))
+    with Interrupts([signal.SIGINT], replace=False) as interrupts:
+        result = loop.run(join_rows(interrupts.until(cut_blocks(blocks, size)), size), interrupts)
+    line.end(result)
     return result
 
 
-class _Run:
-    """A model that forecasts and learns, and what its forecasts are worth."""
+class _Pending(NamedTuple):
+    """Rows that are predicted and wait for their labels."""
 
-    def __init__(self, learner: Learner, evaluator: Evaluator, delay: int) -> None:
-        self._learner, self._evaluator, self._delay = learner, evaluator, delay
+    block: Block
+    prediction: Prediction | None
+    is_measured: bool  # whether the prediction goes to the evaluator
+
+
+class Loop:
+    """Predict blocks of rows, learn them when their labels are due, and measure the predictions.
+
+    Parameters
+    ----------
+    adapter : SklearnAdapter
+        The model; see `adapt`.
+    evaluator : Evaluator
+    delay : int, default=0
+        The number of rows after which a label is due. It needs an adapter that takes single rows.
+    on_predictions : callable, default=None
+        Called with a block of labelled rows and its `Prediction`, or None, as soon as it is
+        predicted, in the order of the rows.
+    on_block : callable, default=None
+        Called after each block that `run` takes, with its number of rows and the seconds that the
+        model took for it.
+    """
+
+    def __init__(
+        self,
+        adapter: SklearnAdapter,
+        evaluator: Evaluator,
+        *,
+        delay: int = 0,
+        on_predictions: Callable[[Block, Prediction | None], object] | None = None,
+        on_block: Callable[[int, float], object] | None = None,
+    ) -> None:
+        self._adapter, self._evaluator, self._delay = adapter, evaluator, delay
+        self._on_predictions, self._on_block = on_predictions, on_block
         self._seconds = 0.0
-        self._waiting: deque[tuple[Block, Answer | None]] = deque()  # for their labels
-        self._n_waiting = 0
-        self._judged: list[tuple[Block, Answer | None]] = []  # but not yet given to evaluator
-        self._n_judged = 0
+        self._pending: deque[_Pending] = deque()
+        self._n_pending = 0
+        self._measured: list[tuple[Block, Prediction | None]] = []  # not yet in the evaluator
+        self._n_measured = 0
 
-    def take(self, block: Block) -> None:
-        """Forecast rows; learn those whose labels are due."""
-        block = block._replace(X=self._learner.table(block.X), y=label_array(block.y))
-        start = perf_counter()
-        if not self._delay:
-            for part, answer in self._learner.test_then_train(block):
-                self._seconds += perf_counter() - start
-                self._judge(part, answer)
-                start = perf_counter()
-            return
-        self._waiting.append((block, self._learner.forecast(block)))
-        self._seconds += perf_counter() - start
-        self._n_waiting += len(block.y)
-        while self._n_waiting - len(self._waiting[0][0].y) >= self._delay:
-            self.settle()
+    def run(self, blocks: Iterable[Block], interrupts: Interrupts) -> Progress:
+        """Take all blocks, then learn the labels that are still due.
+
+        An interrupt stops it after the block in hand, and a second one at once; what is learned by
+        then is kept.
+
+        Parameters
+        ----------
+        blocks : iterable of Block
+            Ends when an interrupt comes.
+        interrupts : Interrupts
+            Those of the blocks.
+
+        Returns
+        -------
+        Progress
+        """
+        try:
+            for block in blocks:
+                before = self._seconds
+                for part in cut_blocks([block], self._adapter.block_size(len(block.y))):
+                    self._take(part)
+                if self._on_block is not None:
+                    self._on_block(len(block.y), self._seconds - before)
+            while self._pending and not interrupts.received:
+                self._learn_pending()
+        except KeyboardInterrupt:
+            interrupts.hold(signal.SIGINT)
+        return self.result(interrupted=interrupts.received)
 
     @property
-    def owes(self) -> bool:
-        """Whether there are rows whose labels were not learnt."""
-        return bool(self._waiting)
+    def pending(self) -> list[Block]:
+        """The rows that are predicted, and whose labels are not due yet."""
+        return [item.block for item in self._pending]
 
-    def settle(self) -> None:
-        """Learn the oldest rows that wait for their labels."""
-        block, answer = self._waiting.popleft()
-        self._n_waiting -= len(block.y)
-        start = perf_counter()
-        self._learner.learn(block)
-        self._seconds += perf_counter() - start
-        self._judge(block, answer)
+    def restore_pending(self, blocks: Iterable[Block]) -> None:
+        """Continue with rows that an earlier loop predicted: they are learned, but not measured."""
+        for block in blocks:
+            self._pending.append(_Pending(block, None, False))
+            self._n_pending += len(block.y)
 
     def result(self, *, interrupted: bool = False) -> Progress:
-        """Return what there is so far."""
-        self._flush()
+        """Return the metrics so far."""
+        self.flush()
         return self._evaluator.result(seconds=self._seconds, interrupted=interrupted)
 
-    def _judge(self, block: Block, answer: Answer | None) -> None:
-        """Give an answer to the evaluator, together with others of its kind."""
-        if self._judged and not _alike(self._judged[-1][1], answer):
-            self._flush()
-        self._judged.append((block._replace(X=None), answer))
-        self._n_judged += len(block.y)
-        if self._n_judged >= ROWS_AT_ONCE:
-            self._flush()
-
-    def _flush(self) -> None:
-        if not self._judged:
+    def _take(self, block: Block) -> None:
+        """Predict rows; learn those whose labels are due."""
+        block = block._replace(X=self._adapter.convert_rows(block.X), y=as_label_array(block.y))
+        start = perf_counter()
+        if not self._delay:
+            for part, prediction in self._adapter.test_then_train(block):
+                self._seconds += perf_counter() - start
+                self._report(part, prediction)
+                self._measure(part, prediction)
+                start = perf_counter()
             return
-        judged, self._judged, self._n_judged = self._judged, [], 0
-        block, answer = judged[-1]
-        y = [label for one, _ in judged for label in as_list(one.y)]
-        if answer is None:
+        prediction = self._adapter.predict(block)
+        self._seconds += perf_counter() - start
+        self._report(block, prediction)
+        self._pending.append(_Pending(block, prediction, True))
+        self._n_pending += len(block.y)
+        while self._n_pending - len(self._pending[0].block.y) >= self._delay:
+            self._learn_pending()
+
+    def _learn_pending(self) -> None:
+        """Learn the oldest rows that wait for their labels."""
+        block, prediction, is_measured = self._pending.popleft()
+        self._n_pending -= len(block.y)
+        start = perf_counter()
+        self._adapter.learn(block)
+        self._seconds += perf_counter() - start
+        if is_measured:
+            self._measure(block, prediction)
+
+    def _report(self, block: Block, prediction: Prediction | None) -> None:
+        if self._on_predictions is not None:
+            self._on_predictions(block, prediction)
+
+    def _measure(self, block: Block, prediction: Prediction | None) -> None:
+        """Collect predictions of one kind for the evaluator."""
+        if self._measured and not _are_alike(self._measured[-1][1], prediction):
+            self.flush()
+        self._measured.append((block._replace(X=None), prediction))
+        self._n_measured += len(block.y)
+        if self._n_measured >= ROWS_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Pass all predictions to the evaluator; by itself the loop does so for many at once."""
+        if not self._measured:
+            return
+        measured, self._measured, self._n_measured = self._measured, [], 0
+        block, prediction = measured[-1]
+        y = [label for one, _ in measured for label in as_list(one.y)]
+        if prediction is None:
             self._evaluator.update(y, None)
             return
-        forecasts = np.concatenate([other.forecasts for _, other in judged if other is not None])
+        values = np.concatenate([other.values for _, other in measured if other is not None])
         weights = None
         if block.weights is not None:
-            weights = np.concatenate([one.weights for one, _ in judged if one.weights is not None])
-        self._evaluator.update(y, forecasts, answer.classes, weights)
+            weights = np.concatenate(
+                [one.weights for one, _ in measured if one.weights is not None]
+            )
+        self._evaluator.update(y, values, prediction.classes, weights)
 
 
-def _alike(one: Answer | None, other: Answer | None) -> bool:
-    """Tell whether answers can be put one below the other."""
+def _are_alike(one: Prediction | None, other: Prediction | None) -> bool:
+    """Tell whether predictions can be concatenated."""
     if one is None or other is None:
         return one is other
-    if one.forecasts.shape[1:] != other.forecasts.shape[1:]:
+    if one.values.shape[1:] != other.values.shape[1:]:
         return False
     return one.classes is other.classes or (
         isinstance(one.classes, tuple) and one.classes == other.classes

@@ -1,4 +1,4 @@
-"""Metrics of regression: a forecast is a number, or the members of an ensemble, for each row."""
+"""Metrics of regression: each row has a predicted number, or the numbers of an ensemble."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from math import nan
 
 import numpy as np
 
-from amforest.evaluation.arrays import Floats
-from amforest.evaluation.base_metric import Mean, Metric, dot, plus, ratio
+from amforest.evaluation.base_metric import Floats, Mean, Metric, add_in_order, dot, ratio
 
 
 class MeanSquaredError(Mean):
     """The mean of (f - y)²."""
 
-    def _terms(self, y: Floats, forecast: Floats) -> Floats:
-        squares: Floats = (_point(forecast) - y) ** 2
+    def _terms(self, y: Floats, predictions: Floats) -> Floats:
+        squares: Floats = (_point(predictions) - y) ** 2
         return squares
 
 
 class MeanAbsoluteError(Mean):
     """The mean of |f - y|."""
 
-    def _terms(self, y: Floats, forecast: Floats) -> Floats:
-        return np.abs(_point(forecast) - y)
+    def _terms(self, y: Floats, predictions: Floats) -> Floats:
+        return np.abs(_point(predictions) - y)
 
 
 class R2(Metric):
@@ -38,30 +37,30 @@ class R2(Metric):
         spread = self._squares - self._first * ratio(self._first, self._weight)
         return _explained(self._errors, spread, self._n_rows)
 
-    def _terms(self, y: Floats, forecast: Floats) -> Floats:
-        return np.column_stack((y, _point(forecast)))
+    def _terms(self, y: Floats, predictions: Floats) -> Floats:
+        return np.column_stack((y, _point(predictions)))
 
     def _add(self, weights: Floats, terms: Floats) -> None:
         if self._shift is None:  # so that squares of large means do not cancel
             self._shift = float(terms[0, 0])
-        labels, forecasts = terms.T
+        labels, predicted = terms.T
         shifted = labels - (self._shift or 0.0)
         self._n_rows += int(np.count_nonzero(weights))
-        self._weight = plus(self._weight, weights)
-        self._first = plus(self._first, weights * shifted)
-        self._squares = plus(self._squares, weights * shifted**2)
-        self._errors = plus(self._errors, weights * (forecasts - labels) ** 2)
+        self._weight = add_in_order(self._weight, weights)
+        self._first = add_in_order(self._first, weights * shifted)
+        self._squares = add_in_order(self._squares, weights * shifted**2)
+        self._errors = add_in_order(self._errors, weights * (predicted - labels) ** 2)
 
     def _of(self, weights: Floats, terms: Floats) -> float:
-        labels, forecasts = terms.T
+        labels, predicted = terms.T
         shifted = labels - labels[0]
         centred = shifted - ratio(dot(weights, shifted), float(weights.sum()))
-        errors, spread = dot(weights, (forecasts - labels) ** 2), dot(weights, centred**2)
+        errors, spread = dot(weights, (predicted - labels) ** 2), dot(weights, centred**2)
         return _explained(errors, spread, int(np.count_nonzero(weights)))
 
 
 def _explained(errors: float, spread: float, n_rows: int) -> float:
-    """Return R², as scikit-learn has it where there is no spread."""
+    """Return R², as scikit-learn defines it where there is no spread."""
     if n_rows < 2:
         return nan
     if spread == 0:
@@ -72,11 +71,11 @@ def _explained(errors: float, spread: float, n_rows: int) -> float:
 class Crps(Mean):
     """The continuous ranked probability score of the members: E|f - y| - ½ E|f - f'|.
 
-    That of a single number is its absolute error.
+    For a single number it is the absolute error.
     """
 
-    def _terms(self, y: Floats, forecast: Floats) -> Floats:
-        members = np.sort(forecast.reshape(len(y), -1), axis=1)
+    def _terms(self, y: Floats, predictions: Floats) -> Floats:
+        members = np.sort(predictions.reshape(len(y), -1), axis=1)
         m = members.shape[1]
         # Σᵢⱼ |fᵢ - fⱼ| = 2 Σᵢ (2i - m + 1) f₍ᵢ₎, i from 0
         spread = (members * (2 * np.arange(m) - m + 1.0)).sum(axis=1) / m**2
@@ -84,6 +83,6 @@ class Crps(Mean):
         return scores
 
 
-def _point(forecast: Floats) -> Floats:
-    means: Floats = forecast if forecast.ndim == 1 else forecast.mean(axis=1)
+def _point(predictions: Floats) -> Floats:
+    means: Floats = predictions if predictions.ndim == 1 else predictions.mean(axis=1)
     return means

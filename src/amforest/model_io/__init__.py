@@ -1,6 +1,21 @@
-"""The model file, checkpoints, and writing that loses nothing."""
+"""The model file, checkpoints, and writes that never leave half a file."""
 
 from amforest.model_io.checkpoint import Checkpoint
-from amforest.model_io.model_file import from_bytes, load, save, to_bytes
+from amforest.model_io.model_file import (
+    ModelFormatError,
+    NewerFormatError,
+    from_bytes,
+    load,
+    save,
+    to_bytes,
+)
 
-__all__ = ["Checkpoint", "from_bytes", "load", "save", "to_bytes"]
+__all__ = [
+    "Checkpoint",
+    "ModelFormatError",
+    "NewerFormatError",
+    "from_bytes",
+    "load",
+    "save",
+    "to_bytes",
+]

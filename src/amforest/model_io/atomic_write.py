@@ -1,4 +1,4 @@
-"""Files that are whole at any moment, whatever fails and whoever is killed."""
+"""Atomic writes: a file holds all of its old or all of its new content, whatever fails."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Path = str | os.PathLike[str]
 def write_atomically(path: Path, pieces: Iterable[bytes | memoryview]) -> str:
     """Write a file such that its path holds all of the old or all of the new content.
 
-    The pieces go to a temporary file beside it, which then takes its name. A link stays, and what
-    it points to is replaced.
+    The pieces go to a temporary file beside it, which is then renamed. If the path is a link, the
+    file that it points to is replaced.
 
     Parameters
     ----------
     path : str or path-like
-        The file; others than its owner may not read it afterwards.
+        The file. Only its owner can read it.
     pieces : iterable of bytes or memoryview
         Its content.
 
@@ -35,8 +35,8 @@ def write_atomically(path: Path, pieces: Iterable[bytes | memoryview]) -> str:
     Raises
     ------
     OSError
-        If it could not be written; names `path`. The file is as it was, unless only the last step
-        failed, which makes the new name outlast a power failure.
+        If it cannot be written; names `path`. The file is unchanged, unless only the last step
+        failed, the sync of its folder.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
@@ -44,7 +44,7 @@ def write_atomically(path: Path, pieces: Iterable[bytes | memoryview]) -> str:
     with _errors_about(path):
         with suppress(FileNotFoundError):
             _refuse_all_but_files(os.stat(target), path)
-        with _opened(folder) as folder_fd:  # first: afterwards it would be too late to fail
+        with _opened(folder) as folder_fd:  # first, so that this cannot fail after the write
             try:
                 digest = _write(temporary, pieces)
                 os.replace(temporary, target)
@@ -57,12 +57,12 @@ def write_atomically(path: Path, pieces: Iterable[bytes | memoryview]) -> str:
 
 
 def read_all(path: Path) -> bytes:
-    """Return the content of a regular file: anything else could be endless.
+    """Return the content of a regular file; anything else could be endless.
 
     Raises
     ------
     OSError
-        If it cannot be read, or becomes shorter meanwhile; names `path`.
+        If it cannot be read, or becomes shorter while being read; names `path`.
     """
     with _errors_about(path), open(path, "rb", opener=_open_without_waiting) as file:
         status = os.fstat(file.fileno())
@@ -75,10 +75,9 @@ def read_all(path: Path) -> bytes:
 
 
 def remove_stale(folder: Path, prefix: str) -> None:
-    """Remove the temporary files of killed writers, of targets whose names begin with the prefix.
+    """Remove temporary files that killed writers left, of files whose names start with `prefix`.
 
-    Only for the one who owns the folder: whether a writer still lives cannot be known, and one that
-    does will fail.
+    Only for the owner of the folder: a writer that is still running will fail.
     """
     stale = re.compile(rf"\.{re.escape(prefix)}.*\.[0-9a-f]{{16}}\.tmp", re.DOTALL)
     for name in filter(stale.fullmatch, os.listdir(folder)):
@@ -87,7 +86,7 @@ def remove_stale(folder: Path, prefix: str) -> None:
 
 
 def _write(path: str, pieces: Iterable[bytes | memoryview]) -> str:
-    """Write a new file, down to the disk."""
+    """Write a new file, and sync it to disk."""
     digest = sha256()
     with open(path, "xb", buffering=0, opener=_open_privately) as file:
         for piece in pieces:
@@ -98,17 +97,17 @@ def _write(path: str, pieces: Iterable[bytes | memoryview]) -> str:
 
 
 def _write_piece(fd: int, piece: memoryview) -> None:
-    rest = piece.cast("B") if piece.nbytes else piece  # an empty array's cannot be cast
+    rest = piece.cast("B") if piece.nbytes else piece  # an empty view cannot be cast
     while rest.nbytes:
         written = os.write(fd, rest)
-        if not written:  # no error, but no progress either
+        if not written:  # neither an error nor progress
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         rest = rest[written:]
 
 
 @contextmanager
 def _errors_about(path: Path) -> Iterator[None]:
-    """Let the system's errors name the file which the caller knows."""
+    """Let errors of the system name the path of the caller."""
     name = os.fspath(path)
     try:
         yield
@@ -132,7 +131,7 @@ def _open_privately(path: str, flags: int) -> int:
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    """Open a file, or a pipe without waiting for its writer. Has no other effect on a file."""
+    """Open a file, or a pipe without waiting for its writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints: a run that was stopped, however it was, goes on from the last model it saved."""
+"""Checkpoints: a run that was stopped, in whatever way, resumes from the last model it saved."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from amforest._forest.core_options import tree_seeds
 from amforest._forest.inputs import validate_weights
 from amforest._forest.losses import Floats
 from amforest.model_io import atomic_write, document, model_file
-from amforest.model_io.interrupts import Signals
+from amforest.model_io.interrupts import Interrupts
 from amforest.model_io.json_values import to_json
 from amforest.model_io.model_file import ModelFormatError, NewerFormatError
 
 __all__ = ["Checkpoint"]
 
-ROWS_AT_ONCE = 4_000  # that `partial_fit` learns before it looks for a signal
+ROWS_AT_ONCE = 4_000  # that `partial_fit` learns between two checks for a signal
 _NAME = re.compile(r"checkpoint-(\d{12,})(?:-(\d{12,}))?\.amf", re.ASCII)
 
 Model = TypeVar("Model")
@@ -45,31 +45,31 @@ Model = TypeVar("Model")
 class Checkpoint(Generic[Model]):
     """Save a model while it learns, and resume from the newest file after any kind of stop.
 
-    Within its block SIGINT (Ctrl-C) and SIGTERM wait for the next `step`, which saves and leaves:
-    by KeyboardInterrupt, or by SystemExit with the status 143. A second signal raises
-    KeyboardInterrupt at once. What was learnt is saved on leaving, after an error too.
+    Within its block SIGINT (Ctrl-C) and SIGTERM are held back until the next `step`, which saves
+    and raises KeyboardInterrupt, or SystemExit with status 143. A second signal raises
+    KeyboardInterrupt at once. The model is also saved at the end of the block, even after an error.
 
     Parameters
     ----------
     model : AMFClassifier, AMFRegressor, MondrianForestClassifier, or one of `amforest.river`'s
-        What to begin with if the folder has no checkpoint. Those that it has must be of the same
-        class and have the same parameters; only `n_jobs` may differ.
+        The model to start with if the folder has no checkpoint. Those in the folder must be of the
+        same class and have the same parameters; only `n_jobs` may differ.
     folder : str or path-like
-        Where the files are, for this run alone. It is made if needed; files with names other than
-        those of checkpoints stay as they are.
+        The folder of the files, for this run alone. It is created if needed; files with names other
+        than those of checkpoints are not changed.
     every : int or None, default=10_000
-        After how many more rows `step` saves. None means on leaving only.
+        The number of rows after which `step` saves. None means at the end of the block only.
     keep : int, default=3
-        How many files are kept: the newest ones.
+        The number of files to keep: the newest ones.
 
     Attributes
     ----------
     model
-        The model that learns: from within the block, the newest that could be loaded.
+        The model that learns: within the block, the newest one that could be loaded.
     resumed_from : Path or None
-        The file which that was.
+        The file it was loaded from.
     extra : object
-        Whatever else is to be saved with the model, in values of JSON; after resuming, what was.
+        Values of JSON to save with the model; after resuming, those that were saved.
 
     Notes
     -----
@@ -77,8 +77,8 @@ class Checkpoint(Generic[Model]):
     the two numbers differ. One that is damaged is renamed, with a warning, to end in ``.damaged``.
     A file that this version is too old for, or may not read, is an error.
 
-    Signals are taken in the main thread only, and not where they were ignored before. A loop that
-    waits for its next row ends when that comes, or with a second signal.
+    Signals are handled in the main thread only, and not if they were ignored before. A loop that
+    waits for its next row stops when that comes, or at a second signal.
 
     Examples
     --------
@@ -118,39 +118,39 @@ class Checkpoint(Generic[Model]):
             raise NotADirectoryError(errno.ENOTDIR, "folder is a file", str(folder))
         self.resumed_from: Path | None = None
         self.extra: Any = None
-        self._skipped = -self.n_samples  # rows of the stream that were not learnt; see `position`
-        self._saved = self.n_samples, 0  # with position; what was given needs no saving either
+        self._skipped = -self.n_samples  # rows of the stream that were not learned; see `position`
+        self._saved = self.n_samples, 0  # with position; the given model needs no saving
         self._next = math.inf  # n_samples from which on a file is due
-        self._signals: Signals | None = None  # within the block
+        self._interrupts: Interrupts | None = None  # within the block
 
     @property
     def n_samples(self) -> int:
-        """How many rows the model has learnt."""
+        """The number of rows the model has learned."""
         return _n_samples(self.model)
 
     @property
     def position(self) -> int:
-        """How many rows of the stream were consumed, in this run and those before it.
+        """The number of rows of the stream that were consumed, in this run and those before it.
 
-        Those learnt by `model`, as it was given, are not among them. What was learnt since the last
-        `step` counts as one row each.
+        Rows that the given `model` had learned before are not included. A row learned since the
+        last `step` counts as one.
         """
         return self.n_samples + self._skipped
 
     def __enter__(self) -> Self:
-        if self._signals is not None:
-            raise RuntimeError("this Checkpoint is in use: leave its block before you enter again")
+        if self._interrupts is not None:
+            raise RuntimeError("this Checkpoint is in use: it cannot be entered twice")
         self.folder.mkdir(parents=True, exist_ok=True)
         damaged = self._resume()
         atomic_write.remove_stale(self.folder, "checkpoint-")
         for path in damaged:
             path.rename(_aside(path))
-        self._remove_old()  # runs that are killed again and again may not have come to it
+        self._remove_old()  # a killed run may not have removed them
         for path, reason in damaged.items():
-            text = f"{path} is damaged and now called {_aside(path).name}: {reason}"
+            text = f"{path} is damaged and was renamed to {_aside(path).name}: {reason}"
             warnings.warn(text, stacklevel=2)
         self._plan()
-        self._signals = Signals()
+        self._interrupts = Interrupts().__enter__()
         return self
 
     def __exit__(
@@ -159,55 +159,55 @@ class Checkpoint(Generic[Model]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        signals = self._inside()
+        interrupts = self._inside()
         try:
             self._save_if_newer()
         except Exception as failure:
-            # Of all others, such as SystemExit, nobody would see the note.
+            # The note on any other error, such as SystemExit, is never printed.
             if not isinstance(error, (Exception, KeyboardInterrupt)):
                 raise
-            error.add_note(f"On leaving, the model could not be saved: {failure!r}")
+            error.add_note(f"The model could not be saved at the end of the block: {failure!r}")
         finally:
-            signals.release()
-            self._signals = None
+            interrupts.__exit__()
+            self._interrupts = None
         if error is None:
-            signals.deliver()
-        elif signals.first is not None and isinstance(error, Exception):
-            error.add_note(f"Before, {signal.Signals(signals.first).name} had come")
+            interrupts.deliver()
+        elif interrupts.first is not None and isinstance(error, Exception):
+            error.add_note(f"{signal.Signals(interrupts.first).name} came before this error")
 
     @property
     def is_due(self) -> bool:
-        """Whether the next `step` will save: `every` more rows were learnt."""
+        """Whether the next `step` saves: `every` more rows were learned."""
         return self.n_samples >= self._next
 
     def step(self, position: int | None = None) -> None:
-        """Save if it is time to; leave if a signal came. Call it after each row or batch.
+        """Save if it is due, and raise if a signal is held back. Call it after each row or batch.
 
         Parameters
         ----------
         position : int, default=None
-            How many rows of the stream were consumed so far, for those who have rows which are not
-            learnt: of weight 0, or refused with an error. None means that since the last step all
-            were learnt.
+            The number of rows of the stream consumed so far, if some are not learned: rows of
+            weight 0, or refused with an error. None means that all rows since the last step were
+            learned.
         """
-        signals = self._inside()
+        interrupts = self._inside()
         if position is not None:
             self._set_position(position)
-        if signals.first is not None or self.is_due:
+        if interrupts.received or self.is_due:
             self._save_if_newer()
-            signals.deliver()
+            interrupts.deliver()
 
     def save(self) -> Path:
-        """Save now, whatever is due, and return the file's path."""
+        """Save now, and return the path of the file."""
         self._inside()
-        with _lock(self.model):  # in its file, a model has as many rows as the name says
+        with _lock(self.model):  # the name of the file says how many rows the model has learned
             now = n_samples, position = self.n_samples, self.position
             if now < self._saved:
                 raise ValueError(
-                    f"the model has learnt {n_samples} rows, but had learnt {self._saved[0]}: use "
-                    "another folder for one that is fitted afresh"
+                    f"the model has learned {n_samples} rows, but had learned {self._saved[0]}: "
+                    "use another folder for a model that is fitted again"
                 )
-            self._plan()  # also if this fails: the next row need not try again
+            self._plan()  # even if this fails: the next row must not try again
             differs = f"-{position:012}" if position != n_samples else ""
             path = self.folder / f"checkpoint-{n_samples:012}{differs}.amf"
             model_file.save(self.model, path, extra=self.extra)
@@ -216,9 +216,9 @@ class Checkpoint(Generic[Model]):
         return path
 
     def partial_fit(self, X: Any, y: Any, **how: Any) -> Self:
-        """Learn a large batch in pieces, with a `step` after each; the forest is the same.
+        """Learn a large batch in pieces, with a `step` after each; the result is the same.
 
-        An error leaves what was learnt before: `position` tells where it ends.
+        After an error, `position` tells up to which row the batch was learned.
 
         Parameters
         ----------
@@ -235,9 +235,7 @@ class Checkpoint(Generic[Model]):
         self._inside()
         learn = getattr(self.model, "partial_fit", None)
         if learn is None:
-            raise TypeError(
-                "models of river have no partial_fit: call model.learn_many, and then step"
-            )
+            raise TypeError("models of river have no partial_fit: call model.learn_many, then step")
         check_consistent_length(X, y)
         X, y, n_rows = _sliceable(X), _sliceable(y, labels=True), _num_samples(X)
         weights = how.pop("sample_weight", None)
@@ -254,7 +252,7 @@ class Checkpoint(Generic[Model]):
             finally:
                 if weights is not None:
                     self._skipped += _n_skipped(weights[part], self.n_samples - before)
-            how.pop("classes", None)  # the model checks them once, and others may come
+            how.pop("classes", None)  # they are announced once; further classes may follow
             self.step()
         return self
 
@@ -265,7 +263,7 @@ class Checkpoint(Generic[Model]):
         return set(np.asarray(classes).tolist()) <= set(known.tolist())
 
     def _pieces(self, n_rows: int, weights: Floats | None) -> Iterator[slice]:
-        """Cut a batch; the first piece of all must have something to learn."""
+        """Cut a batch; the very first piece must have a row of positive weight."""
         size = end = min(self.every or ROWS_AT_ONCE, ROWS_AT_ONCE)
         if weights is not None and not self.n_samples:
             end = max(size, int(np.argmax(weights > 0)) + 1)
@@ -273,10 +271,10 @@ class Checkpoint(Generic[Model]):
         for start in range(end, n_rows, size):
             yield slice(start, start + size)
 
-    def _inside(self) -> Signals:
-        if self._signals is None:
-            raise RuntimeError("a Checkpoint works within its block: with Checkpoint(…) as …")
-        return self._signals
+    def _inside(self) -> Interrupts:
+        if self._interrupts is None:
+            raise RuntimeError("a Checkpoint works within its block only: with Checkpoint(…) as …")
+        return self._interrupts
 
     def _plan(self) -> None:
         self._next = math.inf if self.every is None else self.n_samples + self.every
@@ -294,12 +292,12 @@ class Checkpoint(Generic[Model]):
         if position < self.position:
             raise ValueError(
                 f"position is {position}, but {self.position} rows of the stream were consumed: "
-                "it must count all of them, also those before the run was resumed"
+                "it must count all rows, including those before the run was resumed"
             )
         self._skipped = position - self.n_samples
 
     def _resume(self) -> dict[Path, ModelFormatError]:
-        """Take the newest model that can be loaded; return what cannot. Changes no file."""
+        """Load the newest model that is not damaged; return the damaged files. No file changes."""
         damaged: dict[Path, ModelFormatError] = {}
         self.resumed_from = None
         for file in reversed(_files_in(self.folder)):
@@ -321,7 +319,7 @@ class Checkpoint(Generic[Model]):
 
 
 class _File(NamedTuple):
-    """A checkpoint, as its name describes it; newer ones are greater."""
+    """A checkpoint, as its name describes it; newer ones compare greater."""
 
     n_samples: int
     position: int
@@ -343,7 +341,7 @@ def _aside(path: Path) -> Path:
 
 
 def _load(file: _File) -> tuple[Any, Any]:
-    """Load a checkpoint; `ModelFormatError` if it is damaged, other errors if it may be whole."""
+    """Load a checkpoint; `ModelFormatError` if it is damaged, other errors if it may not be."""
     try:
         data = atomic_write.read_all(file.path)
         model = model_file.from_bytes(data)
@@ -353,12 +351,12 @@ def _load(file: _File) -> tuple[Any, Any]:
         if error.errno != errno.EIO:
             raise
         raise ModelFormatError(str(error)) from error
-    if (found := _n_samples(model)) != file.n_samples:
-        raise ModelFormatError(f"it has learnt {found} rows, not as many as its name says")
+    if (n_samples := _n_samples(model)) != file.n_samples:
+        raise ModelFormatError(f"it has learned {n_samples} rows, not as many as its name says")
     return model, model_file.extra_of(data)
 
 
-# Models: scikit-learn's twins and river's, which hold one of those
+# Models: those of river hold one of scikit-learn's kind
 
 
 def _n_samples(model: Any) -> int:
@@ -384,17 +382,17 @@ def _set_n_jobs(model: Any, like: Any) -> None:
         part.n_jobs = like.n_jobs
 
 
-def _check_same(given: Any, found: Any, path: Path) -> None:
-    """Refuse to go on with another model than the one that is wanted."""
-    if type(found) is not type(given):
-        names = [f"{type(model).__module__}.{type(model).__name__}" for model in (found, given)]
+def _check_same(given: Any, loaded: Any, path: Path) -> None:
+    """Refuse to resume from a model of another class, or with other parameters."""
+    if type(loaded) is not type(given):
+        names = [f"{type(model).__module__}.{type(model).__name__}" for model in (loaded, given)]
         raise ValueError(f"{path} holds a {names[0]}, but model is a {names[1]}")
-    saved = _params(found)
+    saved = _params(loaded)
     for name, value in _params(given).items():
         if name != "n_jobs" and not _is_same(value, saved[name], name):
             raise ValueError(
-                f"{path} was learnt with {name}={saved[name]!r}, but model has {name}={value!r}: "
-                "give it the same value, or use another folder"
+                f"{path} was trained with {name}={saved[name]!r}, but model has {name}={value!r}: "
+                "use the same value, or another folder"
             )
 
 
@@ -404,7 +402,7 @@ def _is_same(given: Any, saved: Any, name: str) -> bool:
     if not isinstance(given, RandomState):
         return False
     drawn = deepcopy(given)
-    tree_seeds(drawn, 1)  # as the model did before it learnt its first row
+    tree_seeds(drawn, 1)  # as the model did before its first row
     return bool(to_json(drawn, name) == to_json(saved, name))
 
 
@@ -414,7 +412,7 @@ def _is_same(given: Any, saved: Any, name: str) -> bool:
 def _sliceable(values: Any, *, labels: bool = False) -> Any:
     if issparse(values):
         return values.tocsr()
-    # All labels of a list become of one kind, whatever the kinds in each piece.
+    # All labels of a list get one dtype, whatever the types in each piece.
     is_list = labels and isinstance(values, (list, tuple))
     return np.asarray(values) if is_list or not hasattr(values, "__getitem__") else values
 
@@ -423,8 +421,8 @@ def _rows(values: Any, part: slice) -> Any:
     return values.iloc[part] if hasattr(values, "iloc") else values[part]
 
 
-def _n_skipped(weights: Floats, n_learnt: int) -> int:
-    """Count the rows of weight 0 up to the first that was not learnt but should have been."""
+def _n_skipped(weights: Floats, n_learned: int) -> int:
+    """Count the rows of weight 0 before the first row that was not learned because of an error."""
     rows = np.flatnonzero(weights)
-    end = int(rows[n_learnt]) if n_learnt < len(rows) else len(weights)
-    return end - n_learnt
+    end = int(rows[n_learned]) if n_learned < len(rows) else len(weights)
+    return end - n_learned

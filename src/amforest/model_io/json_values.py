@@ -1,7 +1,7 @@
 """Plain Python values as JSON and back: labels, categories, names and parameters in a model file.
 
 JSON has no bytes, tuples, dates, arrays or infinities: these become an object with one key, their
-kind. What is read is built from these kinds only; nothing is imported and no code is run.
+kind. Only these kinds are read; nothing is imported and no code is run.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MT19937_WORDS = 624
 
 
 def to_json(value: Any, name: str) -> Json:
-    """Convert a value; TypeError if it is of a kind that a model file does not know.
+    """Convert a value; TypeError if a model file cannot hold it.
 
     Parameters
     ----------
     value : object
-        The value. A number of numpy becomes Python's.
+        The value. Scalars of numpy become those of Python.
     name : str
-        What it is called in an error.
+        Its name in an error.
     """
     if isinstance(value, np.generic) and not isinstance(value, (str, bytes)):
         value = value.item()
@@ -66,7 +66,7 @@ def _unknown(value: Any, name: str) -> TypeError:
 
 
 def from_json(value: Json) -> Any:
-    """Undo `to_json`; ValueError or TypeError if it is nothing that `to_json` gives."""
+    """Convert the result of `to_json` back; ValueError or TypeError if it is none."""
     if isinstance(value, list):
         return [from_json(item) for item in value]
     if not isinstance(value, dict):
@@ -75,12 +75,12 @@ def from_json(value: Json) -> Any:
         raise ValueError("an object must have one key, its kind")
     ((kind, content),) = value.items()
     if kind not in _READERS:
-        raise ValueError(f"{kind!r} is no kind of value")
+        raise ValueError(f"{kind!r} is not a kind of value")
     return _READERS[kind](content)
 
 
 def hashables(values: Json) -> list[Hashable]:
-    """Read a list of values, all of which must be different and hashable."""
+    """Convert a list of values, all of which must be different and hashable."""
     items = [from_json(item) for item in as_kind(values, list)]
     if not all(map(_is_plain, items)):
         raise ValueError("values must be text, numbers, bools, bytes, dates or tuples of such")
@@ -94,9 +94,9 @@ def _is_plain(value: Any) -> bool:
 
 
 def _different(items: list[Any]) -> dict[Any, None]:
-    """Return the items as keys, in order; without those who would make a dict slow."""
+    """Return the items as keys, in order; refuse many of the same hash, which make a dict slow."""
     if max(Counter(map(hash, items)).values(), default=0) > MOST_OF_A_HASH:
-        raise ValueError("values must not have been chosen to have equal hashes")
+        raise ValueError("too many values have the same hash")
     different = dict.fromkeys(items)
     if len(different) < len(items):
         raise ValueError("values must be different from one another")
@@ -104,10 +104,10 @@ def _different(items: list[Any]) -> dict[Any, None]:
 
 
 def as_kind(value: Any, *kinds: type) -> Any:
-    """Return the value if it is just of one of the types (a bool is no int); else TypeError."""
+    """Return the value if its type is one of `kinds` (a bool is not an int); else TypeError."""
     if type(value) not in kinds:
         names = " or ".join(kind.__name__ for kind in kinds)
-        raise TypeError(f"{type(value).__name__} in the place of {names}")
+        raise TypeError(f"{type(value).__name__} instead of {names}")
     return value
 
 
@@ -118,7 +118,7 @@ def has_keys(part: Any, keys: tuple[str, ...]) -> None:
 
 
 def entry(part: dict[str, Any], key: str, *kinds: type) -> Any:
-    """Return an entry of a dict, which must be just of one of the types."""
+    """Return an entry of a dict, whose type must be one of `kinds`."""
     return as_kind(part[key], *kinds)
 
 
@@ -133,7 +133,7 @@ def _list(content: Json) -> list[Any]:
 def _array(content: Json) -> np.ndarray[Any, Any]:
     dtype, values = as_kind(content, list)
     if as_kind(dtype, str) not in _DTYPES:
-        raise ValueError(f"{dtype!r} is no type of arrays")
+        raise ValueError(f"{dtype!r} is not a dtype of arrays")
     items = from_json(as_kind(values, list))
     return text_array(items) if dtype == "U" else array_of(items, dtype)
 
@@ -145,7 +145,7 @@ def array_of(items: list[Any], dtype: str) -> np.ndarray[Any, Any]:
 
 
 def text_array(texts: list[str]) -> np.ndarray[Any, Any]:
-    """Return texts as an array; of objects where one is so long that it would widen all others."""
+    """Return strings as an array; of objects if one is so long that it would widen all others."""
     lengths = [len(as_kind(text, str)) for text in texts]
     is_wide = len(texts) * max(lengths, default=0) > 16 * sum(lengths) + 100_000
     return np.array(texts, dtype=object if is_wide else None if texts else "U1")
@@ -162,7 +162,7 @@ def _generator_to_json(generator: RandomState) -> Json:
 def _generator(content: Json) -> RandomState:
     words, pos, has_gauss, gauss = as_kind(content, list)
     key = np.array([as_kind(word, int) for word in as_kind(words, list)], dtype=np.uint32)
-    # numpy does not check the position, from which it then reads.
+    # numpy reads at the position without checking it.
     if len(key) != _MT19937_WORDS or not 0 <= as_kind(pos, int) <= _MT19937_WORDS:
         raise ValueError("a RandomState has 624 words and a position among them")
     generator = RandomState()
@@ -170,7 +170,7 @@ def _generator(content: Json) -> RandomState:
     return generator
 
 
-# Subclasses may have more than their value; of text and numbers, people expect the value.
+# Of a subclass of str or float, only the value is kept.
 _Writer = Callable[[Any, str], Json]
 _WRITERS: tuple[tuple[type, _Writer], ...] = (
     (str, lambda value, _: str(value)),

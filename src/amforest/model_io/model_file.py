@@ -1,7 +1,7 @@
-"""The model file: a forest as bytes that anybody may read, and that are checked before use.
+"""The model file: a forest as bytes, which are validated before use.
 
 The format is safetensors: arrays, and a document in JSON. No pickle is read or written, and no code
-is run. Whatever bytes are given, reading them yields a valid forest or a `ModelFormatError`.
+is run. Reading any bytes yields a valid forest or raises `ModelFormatError`.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _BLANK = "0" * 64  # in the place of the digest, while it is computed
 
 
 class ModelFormatError(ValueError):
-    """What was read is no model, or not one of this format."""
+    """The bytes are not a model, or not one of this format."""
 
 
 class NewerFormatError(ModelFormatError):
-    """What was read may be a model of a version yet to come."""
+    """The bytes may be a model of a newer version."""
 
 
 def save(model: Any, path: str | PathLike[str], *, extra: Any = None) -> str:
-    """Write a model to a file; whatever happens, the file is the old one or the new one.
+    """Write a model to a file, atomically: after any failure the file is the old or the new one.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def save(model: Any, path: str | PathLike[str], *, extra: Any = None) -> str:
     path : str or path-like
         The file. Only its owner may read it.
     extra : object, default=None
-        Whatever else belongs to the model, in values of JSON: `extra_of` gives it back.
+        Values of JSON to store with the model: `extra_of` returns them.
 
     Returns
     -------
@@ -72,18 +72,18 @@ def save(model: Any, path: str | PathLike[str], *, extra: Any = None) -> str:
     >>> amforest.load(folder / "model.amf", sha256=digest).predict([[0.1]])
     array(['no'], dtype='<U3')
     """
-    return atomic_write.write_atomically(path, _sealed(model, extra))
+    return atomic_write.write_atomically(path, _encode(model, extra))
 
 
 def load(path: str | PathLike[str], *, sha256: str | None = None) -> Any:
-    """Read a model, which goes on as if it had never been saved.
+    """Read a model, which continues as if it had never been saved.
 
     Parameters
     ----------
     path : str or path-like
         The file.
     sha256 : str, default=None
-        The digest that the file must have: what `save` returned, or ``sha256sum`` prints.
+        The digest that the file must have: the one that `save` returned, or ``sha256sum`` prints.
 
     Returns
     -------
@@ -96,26 +96,26 @@ def load(path: str | PathLike[str], *, sha256: str | None = None) -> Any:
     """
     data = atomic_write.read_all(path)
     if sha256 is not None:
-        found = hashlib.sha256(data).hexdigest()
-        if found != sha256.strip().lower():
-            raise ModelFormatError(f"{path} has the SHA-256 digest {found}, not {sha256}")
+        digest = hashlib.sha256(data).hexdigest()
+        if digest != sha256.strip().lower():
+            raise ModelFormatError(f"{path} has the SHA-256 digest {digest}, not {sha256}")
     return from_bytes(data)
 
 
 def to_bytes(model: Any, *, extra: Any = None) -> bytes:
-    """Return a model as bytes: those that `save` writes. The same model gives the same bytes."""
-    return b"".join(_sealed(model, extra))
+    """Return a model as the bytes that `save` writes. Equal models give equal bytes."""
+    return b"".join(_encode(model, extra))
 
 
 def from_bytes(data: bytes) -> Any:
-    """Return the model that `to_bytes` made bytes of; `ModelFormatError` if it did not."""
-    document, arrays = _opened(data)
-    with _reading():
+    """Restore a model from the bytes of `to_bytes`; `ModelFormatError` if they are not valid."""
+    document, arrays = _decode(data)
+    with _format_errors():
         version = entry(document, "format", int)
         if version > FORMAT:
             library = entry(document, "library", str)
             raise NewerFormatError(
-                f"the model is of format {version}, written by amforest {library}; this is "
+                f"the model has format {version}, written by amforest {library}; this is "
                 f"amforest {amforest.__version__}, which reads formats up to {FORMAT}: install a "
                 "newer one"
             )
@@ -125,9 +125,9 @@ def from_bytes(data: bytes) -> Any:
 
 
 def extra_of(data: bytes) -> Any:
-    """Return what was given to `to_bytes` as `extra`."""
-    document, _ = _opened(data)
-    with _reading():
+    """Return the `extra` that was given to `to_bytes`."""
+    document, _ = _decode(data)
+    with _format_errors():
         return document["extra"]
 
 
@@ -144,13 +144,13 @@ def _pieces(document: Document, arrays: Arrays) -> list[bytes | memoryview]:
     return [safetensors_bytes.header(arrays, sealed), *blank[1:]]
 
 
-def _sealed(model: Any, extra: Any) -> list[bytes | memoryview]:
+def _encode(model: Any, extra: Any) -> list[bytes | memoryview]:
     document, arrays = to_document(model)
     return _pieces(document | {"extra": extra}, arrays)
 
 
-def _opened(data: bytes) -> tuple[Document, Arrays]:
-    with _reading():
+def _decode(data: bytes) -> tuple[Document, Arrays]:
+    with _format_errors():
         arrays, metadata = safetensors_bytes.unpack(as_kind(data, bytes))
         has_keys(metadata, (_DOCUMENT, _DIGEST))
         blank = safetensors_bytes.header(arrays, metadata | {_DIGEST: _BLANK})
@@ -167,15 +167,15 @@ def _opened(data: bytes) -> tuple[Document, Arrays]:
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
-    """Whatever is wrong with a file is one kind of error."""
+def _format_errors() -> Iterator[None]:
+    """Raise all errors in a file as `ModelFormatError`."""
     try:
         yield
     except ModelFormatError:
         raise
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
-        raise ModelFormatError(f"this is no model of amforest: {error}") from error
+        raise ModelFormatError(f"this is not a model of amforest: {error}") from error
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no value of JSON")
+    raise ValueError(f"{name} is not a value of JSON")

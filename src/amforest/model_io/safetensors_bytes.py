@@ -1,8 +1,8 @@
-"""Arrays and texts in the safetensors format: one content has exactly one form.
+"""Arrays and strings in the safetensors format, in canonical form: equal content, equal bytes.
 
-A file is the length of its header in 8 bytes, the header in JSON, and the data of the arrays. It is
-read and written by hand here: the format's own library aborts the process when memory runs out,
-writes metadata in a random order, and reads many forms of the same content.
+A file is the length of its header in 8 bytes, the header in JSON, and the data of the arrays. The
+library `safetensors` is not used: it aborts the process when memory runs out, writes metadata in a
+random order, and reads many forms of the same content.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from math import prod
-from reprlib import repr as short  # names and numbers of a strange file can be very long
+from reprlib import repr as short  # names and numbers of a hostile file can be very long
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 METADATA = "__metadata__"
 MOST_DIMENSIONS = 8
-LONGEST_HEADER = 100_000_000  # bytes, as in the format's own library
+LONGEST_HEADER = 100_000_000  # bytes, as in the library safetensors
 CODES = {
     "|b1": "BOOL",
     "|u1": "U8",
@@ -44,9 +44,9 @@ def pack(arrays: Arrays, metadata: Mapping[str, str]) -> list[bytes | memoryview
 
 
 def header(arrays: Arrays, metadata: Mapping[str, str]) -> bytes:
-    """Return what precedes the data: the length of the header, and the header.
+    """Return the bytes before the data: the length of the header, and the header.
 
-    The metadata come first, in their own order, then the arrays in the order of their data.
+    The metadata come first, in the given order, then the arrays in the order of their data.
     """
     _check_texts(metadata)
     entries: dict[str, Any] = {METADATA: dict(metadata)}
@@ -74,7 +74,7 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     Raises
     ------
     ValueError
-        If the data are not, byte for byte, what `pack` gives for some content.
+        If the data are not, byte for byte, the result of `pack` for some content.
     """
     entries, start = _entries(data)
     metadata = entries.pop(METADATA, None)
@@ -82,7 +82,7 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
         raise ValueError(f"the header has no object {METADATA}")
     arrays, end = {}, start
     for name, entry in entries.items():
-        dtype, shape = _described(name, entry)
+        dtype, shape = _parse_entry(name, entry)
         size = dtype.itemsize * prod(shape)
         if entry["data_offsets"] != [end - start, end - start + size]:
             raise ValueError(
@@ -120,29 +120,29 @@ def _code(name: str, array: NDArray[Any]) -> str:
 
 def _check_name(name: str) -> None:
     if name == METADATA:
-        raise ValueError(f"an array cannot be called {METADATA}")
+        raise ValueError(f"an array cannot have the name {METADATA}")
     _check_unicode(name)
 
 
 def _check_texts(metadata: Mapping[str, Any]) -> None:
     for key, text in metadata.items():
         if not isinstance(text, str):
-            raise ValueError(f"the metadata's {short(key)} is {short(text)}; it must be a text")
+            raise ValueError(f"the metadata's {short(key)} is {short(text)}; it must be a string")
         _check_unicode(key)
         _check_unicode(text)
 
 
 def _check_unicode(text: str) -> None:
-    """Refuse lone surrogates: Python writes them in JSON, but others cannot read them."""
+    """Refuse lone surrogates, which Python writes to JSON but other readers refuse."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"the text {short(text)} is not valid Unicode") from error
+        raise ValueError(f"the string {short(text)} is not valid Unicode") from error
 
 
 def _check_length(length: int) -> None:
     if length > LONGEST_HEADER:
-        raise ValueError(f"the header has {length} bytes; {LONGEST_HEADER} are the most")
+        raise ValueError(f"the header has {length} bytes; the most are {LONGEST_HEADER}")
 
 
 def _choices() -> str:
@@ -150,14 +150,14 @@ def _choices() -> str:
 
 
 def _entries(data: bytes) -> tuple[dict[str, Any], int]:
-    """Return the header, and where the data of the arrays begin."""
+    """Return the header, and the offset of the data of the arrays."""
     if len(data) < 8:
         raise ValueError(f"there are {len(data)} bytes; the header's length alone takes 8")
     length = int.from_bytes(data[:8], "little")
     _check_length(length)
     end = 8 + length
     if end > len(data):
-        raise ValueError(f"the header should have {length} bytes; {len(data) - 8} are there")
+        raise ValueError(f"the header should have {length} bytes, but only {len(data) - 8} follow")
     try:
         entries = json.loads(data[8:end].decode("ascii"), object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:
@@ -168,15 +168,15 @@ def _entries(data: bytes) -> tuple[dict[str, Any], int]:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; refuse one of which readers could think differently."""
+    """Return a JSON object; refuse duplicate keys, which readers treat differently."""
     entries = dict(pairs)
     if len(entries) != len(pairs):
         raise ValueError("an object has the same key twice")
     return entries
 
 
-def _described(name: str, entry: Any) -> tuple[np.dtype[Any], list[int]]:
-    """Return the dtype and the shape of an array, once they are known to be some."""
+def _parse_entry(name: str, entry: Any) -> tuple[np.dtype[Any], list[int]]:
+    """Validate and return the dtype and the shape of an array."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"array {short(name)} must have a dtype, a shape and data_offsets only")
     code, shape = entry["dtype"], entry["shape"]
@@ -189,7 +189,7 @@ def _described(name: str, entry: Any) -> tuple[np.dtype[Any], list[int]]:
     if len(shape) > MOST_DIMENSIONS:
         raise ValueError(f"array {short(name)} has more than {MOST_DIMENSIONS} dimensions")
     dtype = DTYPES[code]
-    # As numpy counts: one 0 makes an array empty, but the other numbers must still be possible.
+    # As in numpy: a 0 makes an array empty, but the other numbers must still be possible.
     if dtype.itemsize * prod(n for n in shape if n) > np.iinfo(np.intp).max:
         raise ValueError(f"array {short(name)} has the shape {short(shape)}, which is too large")
     return dtype, shape

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from numpy.typing import ArrayLike
 
+from amforest._forest.estimator import Estimator
 from amforest.inspection import cells_of
 from amforest.plotting._model_data import (
-    Estimator,
     Shades,
     Table,
     add_legend,

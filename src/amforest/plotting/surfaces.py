@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from amforest._forest.estimator import Estimator
 from amforest.plotting._model_data import (
-    Estimator,
     Floats,
     add_legend,
     check_column,

@@ -14,8 +14,8 @@ from matplotlib.colors import ListedColormap, Normalize
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from amforest._forest.estimator import Estimator
 from amforest.plotting._model_data import (
-    Estimator,
     Floats,
     add_class_legend,
     check_count,

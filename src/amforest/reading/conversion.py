@@ -19,7 +19,6 @@ Mask: TypeAlias = NDArray[np.bool_]
 Converted: TypeAlias = tuple[pa.Array, Mask | None]
 
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>")
-LARGEST = 2.0**100  # the forests reject larger features
 DAY, TIME = pa.date32(), pa.timestamp("us")
 
 _MISSING = pa.array(MISSING)
@@ -62,10 +61,10 @@ def reject_large(values: pa.Array) -> Converted:
     """Replace NaN by null; mark, and replace by null, what is infinite or beyond ±2**100."""
     if not values.null_count and len(values):
         raw = values.to_numpy()
-        if max(raw.max(), -raw.min()) <= LARGEST:  # False if there is a NaN
+        if max(raw.max(), -raw.min()) <= LARGEST_FEATURE:  # False if there is a NaN
             return values, None
     values = pc.if_else(pc.is_nan(values), None, values)
-    is_large = pc.greater(pc.abs(values), LARGEST)
+    is_large = pc.greater(pc.abs(values), LARGEST_FEATURE)
     if not pc.any(is_large).as_py():
         return values, None
     return pc.if_else(is_large, None, values), np.asarray(is_large.fill_null(False))

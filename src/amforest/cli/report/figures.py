@@ -1,4 +1,4 @@
-"""The report's pictures, as SVG that takes its colours and its font from the page around it."""
+"""The figures of the report, as SVG with the colours and the font of the page around it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from amforest.cli.report.markup import plain
 from amforest.evaluation import Progress
 from amforest.plotting import plot_progress, plot_reliability
-from amforest.plotting._common import COLOURS
+from amforest.plotting.colours import COLOURS
 
 Floats = NDArray[np.float64]
 
-INK = "#010203"  # becomes the colour of the text around
+INK = "#010203"  # replaced by the colour of the text around
 BLUE, RED = COLOURS[0].lower(), COLOURS[1].lower()
 INKS = {INK: "currentColor", BLUE: "var(--blue)", RED: "var(--red)"}
 STYLE: dict[Any, Any] = {
@@ -42,14 +42,14 @@ STYLE: dict[Any, Any] = {
 }
 WIDTH, HEIGHT = 4.4, 3.0  # inches
 MOST_POINTS = 2_000
-GROUPS = 20  # of forecasts, each with its median residual
+GROUPS = 20  # of predictions, each with its median residual
 LONGEST_NAME = 30
-NUMBERS = {"d", "x", "y", "width", "height", "transform"}  # attributes that hold such
+NUMBERS = {"d", "x", "y", "width", "height", "transform"}  # attributes that hold numbers
 REFERENCES = ("href", "clip-path")  # attributes that name another node
 
 
-def progress_curve(progress: Progress, metric: str, title: str) -> str | None:
-    """Draw a metric over all rows so far and over the last ones; None if there is no line."""
+def draw_progress(progress: Progress, metric: str, title: str) -> str | None:
+    """Draw a metric over all rows so far and over the last ones; None without enough points."""
     values = np.concatenate([progress.curve[metric], progress.curve[f"{metric}_window"]])
     if np.isfinite(values).sum() <= 2:
         return None
@@ -58,75 +58,76 @@ def progress_curve(progress: Progress, metric: str, title: str) -> str | None:
         ax.lines[0].set_linewidth(1.1)  # the dashed one: thinner lines fade on a phone
         ax.set(xlim=(0, None), ylim=_limits(progress, metric, ax), ylabel="")
         last = f"{progress.metrics[metric]:.5g} over all rows"
-        return _svg(ax, f"{title} against rows learnt: {last} in the end", f"progress-{metric}")
+        return _svg(ax, f"{title} against rows learned: {last} at the end", f"progress-{metric}")
 
 
 def _limits(progress: Progress, metric: str, ax: Axes) -> tuple[float, float]:
-    """Leave out where both curves begin: a few rows would decide the scale of all others."""
+    """Ignore the start of both curves, whose values are those of a few rows."""
     rows = progress.curve["row"]
     late = rows >= 0.02 * rows[-1]
     pair = [progress.curve[metric][late], progress.curve[f"{metric}_window"][late]]
     values = np.concatenate(pair)
     values = values[np.isfinite(values)]
-    if not len(values) or not _apart(values.min(), values.max()):
+    if not len(values) or not _are_apart(values.min(), values.max()):
         return ax.get_ylim()
     room = 0.06 * (values.max() - values.min())
     return values.min() - room, values.max() + room
 
 
-def _apart(low: float, high: float) -> bool:
-    """Whether there are enough numbers between two for an axis."""
+def _are_apart(low: float, high: float) -> bool:
+    """Tell whether two numbers are far enough apart for an axis."""
     return high - low > 1e-9 * max(abs(low), abs(high))
 
 
-def reliability(came: NDArray[np.bool_], p: Floats, event: str) -> str:
-    """Draw how often an event came against its forecast probability."""
+def draw_reliability(occurred: NDArray[np.bool_], p: Floats, event: str) -> str:
+    """Draw the frequency of an event against its predicted probability."""
     shown = plain(event, LONGEST_NAME)
     with _drawing(WIDTH, 3.9) as ax:
-        plot_reliability(came.astype(int), p, ax=ax)
-        ax.set_ylabel(f"share of {shown}")
-        ax.child_axes[0].set_xlabel(f"forecast probability of {shown}")
-        gap = f"it is {p.mean():.1%} in the mean, and {came.mean():.1%} came true"
-        return _svg(ax, f"Share against forecast probability of {plain(event)}: {gap}", "reliable")
+        plot_reliability(occurred.astype(int), p, ax=ax)
+        ax.set_ylabel(f"frequency of {shown}")
+        ax.child_axes[0].set_xlabel(f"predicted probability of {shown}")
+        gap = f"{p.mean():.1%} predicted and {occurred.mean():.1%} observed on average"
+        label = f"Frequency against predicted probability of {plain(event)}: {gap}"
+        return _svg(ax, label, "reliability")
 
 
-def residuals(labels: Floats, forecasts: Floats) -> tuple[str, str]:
-    """Draw residuals against forecasts, and how often which come."""
-    errors = labels - forecasts
+def draw_residuals(labels: Floats, predictions: Floats) -> tuple[str, str]:
+    """Draw residuals against predictions, and their histogram."""
+    errors = labels - predictions
     about = f"median {np.median(errors):.5g}, standard deviation {errors.std():.5g}"
     with _drawing(WIDTH, HEIGHT) as ax:
         every = -(-len(errors) // MOST_POINTS)
-        ax.scatter(forecasts[::every], errors[::every], s=6, alpha=0.35, color=BLUE, linewidth=0)
+        ax.scatter(predictions[::every], errors[::every], s=6, alpha=0.35, color=BLUE, linewidth=0)
         ax.axhline(0, color=INK, linewidth=0.6)
-        ax.plot(*_medians(forecasts, errors), color=RED, linewidth=1.6)
-        ax.set(xlabel="forecast", ylabel="label − forecast")
-        scatter = _svg(ax, f"Residuals against forecasts: {about}", "residuals")
+        ax.plot(*_medians(predictions, errors), color=RED, linewidth=1.6)
+        ax.set(xlabel="prediction", ylabel="label − prediction")
+        scatter = _svg(ax, f"Residuals against predictions: {about}", "residuals")
     with _drawing(WIDTH, HEIGHT) as ax:
         ax.hist(errors, bins=40, range=_middle(errors), color=BLUE, alpha=0.8)
         ax.axvline(0, color=INK, linewidth=0.6)
-        ax.set(xlabel="label − forecast", ylabel="rows")
+        ax.set(xlabel="label − prediction", ylabel="rows")
         ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         ax.yaxis.set_major_formatter("{x:,.0f}")
         histogram = _svg(ax, f"Histogram of residuals: {about}", "histogram")
     return scatter, histogram
 
 
-def _medians(forecasts: Floats, errors: Floats) -> tuple[list[float], list[float]]:
-    """Return the median forecast and residual of groups of equal size, by rising forecasts."""
-    parts = np.array_split(np.argsort(forecasts, kind="stable"), min(GROUPS, len(errors)))
-    middles = [[float(np.median(values[part])) for part in parts] for values in (forecasts, errors)]
-    return middles[0], middles[1]
+def _medians(predictions: Floats, errors: Floats) -> tuple[list[float], list[float]]:
+    """Return the median prediction and residual of groups of equal size."""
+    parts = np.array_split(np.argsort(predictions, kind="stable"), min(GROUPS, len(errors)))
+    x, y = ([float(np.median(v[part])) for part in parts] for v in (predictions, errors))
+    return x, y
 
 
 def _middle(errors: Floats) -> tuple[float, float]:
-    """Return limits that leave out 1 % of the residuals: the largest would squeeze all others."""
+    """Return limits without the outer 1 % of the residuals, which would dwarf all others."""
     low, high = np.quantile(errors, [0.005, 0.995]).tolist()
-    room = 0.0 if _apart(low, high) else 0.5 * max(abs(low), 1.0)
+    room = 0.0 if _are_apart(low, high) else 0.5 * max(abs(low), 1.0)
     return low - room, high + room
 
 
-def n_beyond(errors: Floats) -> int:
-    """Return how many residuals the histogram leaves out."""
+def count_outside(errors: Floats) -> int:
+    """Return the number of residuals outside the histogram."""
     low, high = _middle(errors)
     return int(((errors < low) | (errors > high)).sum())
 
@@ -136,11 +137,11 @@ def n_beyond(errors: Floats) -> int:
 
 @contextmanager
 def _drawing(width: float, height: float) -> Iterator[Axes]:
-    """Give axes of a figure; its style is not that of the user's settings."""
+    """Yield the axes of a figure; the user's own style does not apply."""
     with mpl.rc_context(), warnings.catch_warnings():
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
-        # The browser has other fonts; here, only the room that letters need is wanted.
+        # The browser has other fonts; here only the widths of characters are needed.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         yield Figure(figsize=(width, height), layout="constrained").add_subplot()
 
@@ -155,7 +156,7 @@ def _svg(ax: Axes, label: str, key: str) -> str:
             if child.tag.endswith(("}metadata", "}style")):
                 parent.remove(child)
     for node in root.iter():
-        _adopt(node)
+        _simplify(node)
     used = {target for node in root.iter() for target in _targets(node)}
     for node in root.iter():
         _rename(node, key, used)
@@ -164,8 +165,8 @@ def _svg(ax: Axes, label: str, key: str) -> str:
     return f'<svg viewBox="{box}" role="img" aria-label="{escape(label)}">{inner}</svg>'
 
 
-def _adopt(node: Any) -> None:
-    """Make a node one of the page: no namespaces, inks by name, the page's font, short numbers."""
+def _simplify(node: Any) -> None:
+    """Remove namespaces and fonts, name colours by variables, and shorten numbers."""
     attributes = {name.rpartition("}")[2]: value for name, value in node.attrib.items()}
     style = re.sub(
         "#[0-9a-f]{6}", lambda ink: INKS.get(ink[0], ink[0]), attributes.get("style", "")

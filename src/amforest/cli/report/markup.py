@@ -1,4 +1,4 @@
-"""HTML of values and names: whatever comes from data stays text."""
+"""HTML from values and names: everything from the data is escaped."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-LONGEST = 120  # letters of a name or value that are shown
+LONGEST = 120  # characters of a name or value that are shown
 NOTHING = "–"
 
-# What neither HTML nor XML may hold, and marks that would turn the text after them round.
+# Characters that HTML and XML forbid, and marks that reverse the direction of text.
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def plain(value: object, longest: int = LONGEST) -> str:
-    """Return text without control characters and not too long; not escaped yet."""
+    """Return text without control characters, shortened and not yet escaped."""
     words = _FORBIDDEN.sub("\ufffd", re.sub(r"\s+", " ", str(value)))
     return words if len(words) <= longest else words[: longest - 1] + "…"
 
@@ -26,7 +26,7 @@ def text(value: object, longest: int = LONGEST) -> str:
 
 
 def name(value: object, longest: int = LONGEST) -> str:
-    """Return a name that comes from data, within other words."""
+    """Return a name from the data, to stand among other words."""
     return f"<bdi>{text(value, longest)}</bdi>"
 
 
@@ -34,14 +34,14 @@ def name(value: object, longest: int = LONGEST) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number in five digits, and all of its digits for machines."""
+    """Return a number with five digits, and with all digits for machines."""
     if value is None or math.isnan(value):
         return NOTHING
     return f'<data value="{value!r}">{rounded(value)}</data>'
 
 
 def rounded(value: float) -> str:
-    """Return a number in five digits."""
+    """Return a number with five digits."""
     words = f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.5g}"
     return "0" if words == "-0" else words.replace("-", "−")
 
@@ -52,7 +52,7 @@ def count(value: int) -> str:
 
 
 def bytes_of(value: int) -> str:
-    """Return the size of something."""
+    """Return a number of bytes."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if value >= size:
             return f"{value / size:,.1f} {unit}"
@@ -60,7 +60,7 @@ def bytes_of(value: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return how long something took."""
+    """Return a duration."""
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -68,7 +68,7 @@ def duration(seconds: float) -> str:
 
 
 def timing(words: str) -> str:
-    """Mark what depends on the clock, and thus differs between equal runs."""
+    """Mark text that depends on the clock, and so differs between equal runs."""
     return f'<span class="timing">{words}</span>'
 
 
@@ -76,24 +76,24 @@ def timing(words: str) -> str:
 
 
 def section(key: str, title: str, *parts: str) -> str:
-    """Return a part of the page, with a heading."""
+    """Return a section of the page, with a heading."""
     inner = "\n".join(part for part in parts if part)
     return f'<section id="{key}">\n<h2>{title}</h2>\n{inner}\n</section>'
 
 
 def paragraph(words: str, css: str = "") -> str:
-    """Return some sentences."""
+    """Return a paragraph."""
     return f'<p class="{css}">{words}</p>' if css else f"<p>{words}</p>"
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return a list of what is called how."""
+    """Return a list of names and values."""
     items = "\n".join(f"<div><dt>{key}</dt><dd>{value}</dd></div>" for key, value in pairs)
     return f'<dl class="facts">\n{items}\n</dl>'
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], css: str = "") -> str:
-    """Return a table; the first cell of a row heads it. Cells are HTML, or whole `<td>`s."""
+    """Return a table; the first cell of a row is its head. Cells are HTML, or whole `<td>`s."""
     top = "".join(f'<th scope="col">{head}</th>' for head in heads)
     body = "\n".join(
         f'<tr><th scope="row">{row[0]}</th>' + "".join(map(_cell, row[1:])) + "</tr>"
@@ -109,17 +109,17 @@ def _cell(inner: str) -> str:
     return inner if inner.startswith("<td") else f"<td>{inner}</td>"
 
 
-def bar(words: str, share: float) -> str:
-    """Return a cell with a bar behind its number; a share of 1 fills it."""
-    return f'<td><span class="bar" style="--share: {share:.3f}"></span>{words}</td>'
+def bar(words: str, fraction: float) -> str:
+    """Return a cell with a bar behind its number; a fraction of 1 fills it."""
+    return f'<td><span class="bar" style="--fraction: {fraction:.3f}"></span>{words}</td>'
 
 
 def figure(svg: str, words: str, *, title: str) -> str:
-    """Return a picture with what is to be said of it."""
+    """Return a figure with its caption."""
     caption = f"<strong>{title}</strong> {words}".strip()
     return f"<figure>\n<figcaption>{caption}</figcaption>\n{svg}\n</figure>"
 
 
 def side_by_side(*blocks: str) -> str:
-    """Return blocks in columns where there is room for them."""
+    """Return blocks in columns, where the page is wide enough."""
     return '<div class="columns">\n' + "\n".join(blocks) + "\n</div>"

@@ -1,7 +1,8 @@
-"""What the report says of a run, section by section."""
+"""The sections of the report."""
 
 from __future__ import annotations
 
+import math
 import platform
 import shlex
 import sys
@@ -12,7 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from amforest.cli.features import feature_uses
+import numpy as np
+from numpy.typing import NDArray
+
+from amforest.cli.model_summary import summarize_features
+from amforest.cli.report import figures
 from amforest.cli.report.markup import (
     NOTHING,
     bar,
@@ -20,6 +25,7 @@ from amforest.cli.report.markup import (
     count,
     duration,
     facts,
+    figure,
     name,
     number,
     paragraph,
@@ -29,88 +35,86 @@ from amforest.cli.report.markup import (
     text,
     timing,
 )
-from amforest.cli.report.quality import judgement, metrics, n_forecasts
-from amforest.cli.run import Outcome, Settings, target_of
+from amforest.cli.run import LabelledPredictions, Outcome
 from amforest.cli.scheme import CLASSIFICATION
+from amforest.cli.settings import Settings
+from amforest.plotting.curves import METRIC_LABELS
 
 MOST_FEATURES = 50
+MOST_CLASSES = 20  # with rows and columns of their own
+UPRIGHT_CLASSES = 8  # with more, names are written vertically
+LONGEST_CLASS = 40  # characters of a class in the head of a column
 PACKAGES = ("amforest", "numpy", "scikit-learn", "pyarrow", "matplotlib")
 
 
-def content(outcome: Outcome, folder: Path) -> dict[str, str]:
+def build_content(outcome: Outcome, folder: Path) -> dict[str, str]:
     """Return the title and the body of the page."""
     session = outcome.session
     is_fitted = session.model.__sklearn_is_fitted__()
-    recent = session.recent() if n_forecasts(outcome) else None
+    recent = session.recent() if count_predictions(outcome) else None
     parts = [
         _head(outcome),
-        _what_ran(outcome, folder, session.model.stats() if is_fitted else None),
-        metrics(outcome),
-        judgement(session.scheme.task, recent),
+        _run(outcome, folder, session.model.stats() if is_fitted else None),
+        _metrics(outcome),
+        _predictions(session.scheme.task, recent),
         _features(session.model) if is_fitted else "",
         _rows(outcome),
         _details(session.model),
     ]
-    title = f"{session.scheme.target} · {_source(outcome.settings)}"
+    title = f"{session.scheme.target} · {outcome.settings.source_names()}"
     return {"title": text(title), "body": "\n".join(part for part in parts if part)}
 
 
-# What ran
+# The run
 
 
 def _head(outcome: Outcome) -> str:
     session = outcome.session
     parts = [
-        f"<h1>Forecasts of {name(session.scheme.target)}</h1>",
-        paragraph(f"{count(session.account.n_rows)} rows, {session.scheme.task}", "lead"),
+        f"<h1>Predictions of {name(session.scheme.target)}</h1>",
+        paragraph(f"{count(session.n_rows)} rows, {session.scheme.task}", "lead"),
     ]
     if outcome.status:
         how = "by SIGTERM" if outcome.status == 143 else "by Ctrl-C"
-        words = f"The run was ended early {how}: this is about the rows until then."
+        words = f"The run was stopped early {how}. The report covers the rows before."
         parts.append(paragraph(words, "notice"))
-    if earlier := session.account.n_rows - outcome.progress.n_rows:
-        words = f"The run was resumed: {count(earlier)} rows that were learnt before are not in "
-        parts.append(paragraph(f"{words}the measures, pictures and lists below.", "notice"))
+    if session.n_resumed:
+        words = (
+            f"The run was resumed. The {count(session.n_resumed)} rows learned before are not in "
+        )
+        parts.append(paragraph(f"{words}the metrics, figures and tables below.", "notice"))
     return "<header>\n" + "\n".join(parts) + "\n</header>"
 
 
-def _source(settings: Settings) -> str:
-    if not settings.source:
-        return "the embedded stream, a shop’s visits"
-    names = ["standard input" if path == "-" else path for path in settings.source[:3]]
-    more = len(settings.source) - len(names)
-    return ", ".join(names) + (f" and {count(more)} more" if more else "")
-
-
-def _what_ran(outcome: Outcome, folder: Path, stats: dict[str, Any] | None) -> str:
+def _run(outcome: Outcome, folder: Path, stats: dict[str, Any] | None) -> str:
     session, progress = outcome.session, outcome.progress
-    account, settings = session.account, outcome.settings
-    rejected = count(account.n_rejected)
+    settings = outcome.settings
+    rejected = count(session.n_rejected)
     if settings.rejects is not None:
         rejected += f", written to {name(settings.rejects)}"
     pairs = [
-        ("Source", name(_source(settings))),
+        ("Source", name(settings.source_names())),
         ("Target", name(session.scheme.target)),
         ("Task", session.scheme.task),
-        ("Rows", count(account.n_rows) + (", ended early" if outcome.status else "")),
+        ("Rows", count(session.n_rows) + (", stopped early" if outcome.status else "")),
         ("Rejected rows", rejected),
         ("Time", timing(_times(outcome))),
         ("Speed", timing(f"{_rate(progress.n_rows, progress.seconds)} rows per second")),
     ]
     if stats is not None:
         size = f"{count(stats['nodes'])} nodes, depth {stats['depth']}, {bytes_of(stats['bytes'])}"
-        pairs.append(("Model", f"{size}, {count(stats['samples'])} rows learnt"))
-    files = (("Model file", settings.save), ("Forecasts", settings.forecasts))
+        pairs.append(("Model", f"{size}, {count(stats['samples'])} rows learned"))
+    files = (("Model file", settings.save), ("Predictions", settings.predictions))
     pairs += [(what, name(path)) for what, path in files if path is not None]
-    pairs.append(("Command", f"<code>{text(command(settings, folder), 2_000)}</code>"))
-    return section("run", "What ran", facts(pairs))
+    pairs.append(("Command", f"<code>{text(build_command(settings, folder), 2_000)}</code>"))
+    return section("run", "Run", facts(pairs))
 
 
 def _times(outcome: Outcome) -> str:
-    whole = time.monotonic() - outcome.session.account.started
+    whole = time.monotonic() - outcome.session.started
     model = duration(outcome.progress.seconds)
     now = datetime.now().astimezone()
-    words = f"{duration(whole)}, of which {model} of forecasting and learning; ended at about "
+    words = f"{duration(whole)}, of which {model} for predicting and learning; finished at "
     return f'{words}<time datetime="{now.isoformat()}">{now:%Y-%m-%d %H:%M}</time>'
 
 
@@ -118,9 +122,9 @@ def _rate(n_rows: int, seconds: float) -> str:
     return f"{n_rows / seconds:,.0f}" if seconds > 0 else NOTHING
 
 
-def command(settings: Settings, folder: Path) -> str:
-    """Return a command that would do the same again."""
-    words = ["amforest", "run", *settings.source, "--target", target_of(settings)]
+def build_command(settings: Settings, folder: Path) -> str:
+    """Return a command that repeats the run."""
+    words = ["amforest", "run", *settings.source, "--target", settings.target_column()]
     for field in fields(Settings):
         value, option = getattr(settings, field.name), f"--{field.name.replace('_', '-')}"
         if field.name in ("source", "target") or value == field.default:
@@ -133,50 +137,179 @@ def command(settings: Settings, folder: Path) -> str:
     return shlex.join([*words, "--report", str(folder)])
 
 
+# Metrics and predictions
+
+
+def count_predictions(outcome: Outcome) -> int:
+    """Return the number of rows with a prediction, usually all but the first."""
+    return outcome.progress.n_rows - outcome.progress.n_skipped
+
+
+def _title(metric: str) -> str:
+    words = METRIC_LABELS.get(metric, metric.replace("_", " "))
+    return words[0].upper() + words[1:]
+
+
+def _metrics(outcome: Outcome) -> str:
+    """Return the metrics over all rows and over the last ones, and their curves."""
+    progress = outcome.progress
+    if not count_predictions(outcome):
+        words = "No row has a prediction: a model predicts only after it has learned a row."
+        return section("metrics", "Metrics", paragraph(words))
+    last = f"last {count(progress.window_size)} rows"
+    caption = "Each row is predicted before it is learned."
+    if progress.n_skipped:
+        caption += f" Rows without a prediction, which do not count: {count(progress.n_skipped)}."
+    rows = [(_title(m), number(v), number(progress.window[m])) for m, v in progress.metrics.items()]
+    curves = [
+        figure(svg, "", title=_title(m))
+        for m in progress.metrics
+        if (svg := figures.draw_progress(progress, m, _title(m)))
+    ]
+    key = paragraph(f"Solid lines: all rows so far. Dashed lines: {last}.", "key")
+    shown = table(caption, ["Metric", "all rows", last], rows, "narrow")
+    pictures = key + side_by_side(*curves) if curves else ""
+    return section("metrics", "Metrics", shown, pictures)
+
+
+def _predictions(task: str, recent: LabelledPredictions | None) -> str:
+    """Return the confusion matrix and reliability, or the residuals, of the last rows."""
+    if recent is None:
+        return ""
+    span = f"The last {count(len(recent.labels))} rows with a prediction."
+    if task == CLASSIFICATION:
+        return section("classes", "Classes", paragraph(span, "key"), *_classes(recent))
+    return section("residuals", "Residuals", paragraph(span, "key"), _residuals(recent))
+
+
+def _classes(recent: LabelledPredictions) -> list[str]:
+    """Return the confusion matrix and the reliability diagram, side by side if there is room."""
+    names, counts, n_others = count_confusion(recent)
+    blocks = [_confusion(names, counts, n_others), _reliability(recent)]
+    return blocks if len(counts) > UPRIGHT_CLASSES else [side_by_side(*blocks)]
+
+
+def _residuals(recent: LabelledPredictions) -> str:
+    scatter, histogram = figures.draw_residuals(recent.labels, recent.values)
+    outside = figures.count_outside(recent.labels - recent.values)
+    groups = f"The line connects the medians of up to {figures.GROUPS} groups of equal size."
+    if len(recent.labels) > figures.MOST_POINTS:
+        groups += f" At most {count(figures.MOST_POINTS)} points are drawn, evenly spaced in time."
+    rest = f"{count(outside)} rows with larger residuals are not shown." if outside else ""
+    return side_by_side(
+        figure(scatter, groups, title="Residuals against predictions"),
+        figure(histogram, rest, title="Histogram of residuals"),
+    )
+
+
+def _reliability(recent: LabelledPredictions) -> str:
+    classes = recent.classes
+    assert classes is not None
+    if len(classes) == 2:
+        occurred, p, event = recent.labels == classes[1], recent.values[:, 1], str(classes[1])
+        words = f"Observed frequency of {name(event)} against its predicted probability."
+    else:
+        best = recent.values.argmax(axis=1)
+        occurred, p = recent.labels == classes[best], recent.values.max(axis=1)
+        event = "the most probable class"
+        words = "Observed frequency of the most probable class against its predicted probability."
+    words += " Error bars are 95 % intervals."
+    return figure(figures.draw_reliability(occurred, p, event), words, title="Reliability")
+
+
+def count_confusion(recent: LabelledPredictions) -> tuple[list[str], NDArray[np.int64], int]:
+    """Count labels (rows) against most probable classes (columns).
+
+    Returns
+    -------
+    names : list of str
+        The classes that have a row and a column.
+    counts : ndarray
+        The last row and column hold all other classes, if there are any.
+    n_others : int
+        The number of other classes.
+    """
+    assert recent.classes is not None
+    predicted = recent.classes[recent.values.argmax(axis=1)]
+    known, codes = np.unique(np.append(recent.labels, predicted), return_inverse=True)
+    frequent = np.argsort(-np.bincount(codes), kind="stable")[:MOST_CLASSES]
+    place = np.full(len(known), MOST_CLASSES)
+    place[np.sort(frequent)] = np.arange(len(frequent))
+    labels, columns = np.split(place[codes], 2)
+    n_others = len(known) - len(frequent)
+    size = len(frequent) + (n_others > 0)
+    counts = np.zeros((size, size), dtype=np.int64)
+    np.add.at(counts, (labels, columns), 1)
+    return [str(label) for label in known[np.sort(frequent)]], counts, n_others
+
+
+def _confusion(names: list[str], counts: NDArray[np.int64], n_others: int) -> str:
+    heads = [name(label, LONGEST_CLASS) for label in names]
+    if n_others:
+        heads.append(f"<i>{count(n_others)} others</i>")
+    totals = counts.sum(axis=1)
+    rows = []
+    for i, head in enumerate(heads):
+        cells = [_heat(int(n), n / max(totals[i], 1)) for n in counts[i]]
+        recall = counts[i, i] / totals[i] if totals[i] and i < len(names) else math.nan
+        rows.append([head, *cells, NOTHING if math.isnan(recall) else f"{recall:.1%}"])
+    caption = "<strong>Confusion matrix</strong> Rows are labels, columns are predicted classes."
+    if n_others:
+        caption += f" The {len(names)} most frequent classes are shown."
+    css = "confusion upright" if len(heads) > UPRIGHT_CLASSES else "confusion"
+    return table(caption, ["label", *heads, "recall"], rows, css)
+
+
+def _heat(n: int, fraction: float) -> str:
+    if not n:
+        return '<td class="zero">0</td>'
+    return f'<td style="--fraction: {fraction:.3f}">{count(n)}</td>'
+
+
 # Features, and single rows
 
 
 def _features(model: Any) -> str:
-    uses = feature_uses(model)
+    uses = summarize_features(model)
     most_splits = max(use.n_splits for use in uses) or 1
-    most_met = max(use.reach for use in uses) or 1.0
+    most_reach = max(use.reach for use in uses) or 1.0
     rows = [
         [
             name(use.name),
             bar(count(use.n_splits), use.n_splits / most_splits),
-            bar(f"{use.reach:.2f}", use.reach / most_met),
+            bar(f"{use.reach:.2f}", use.reach / most_reach),
             NOTHING if use.first_depth is None else str(use.first_depth),
             NOTHING if use.mean_depth is None else f"{use.mean_depth:.1f}",
         ]
         for use in uses[:MOST_FEATURES]
     ]
     caption = (
-        "Splits of all trees, how many of them a row meets on its way down one, and how early: the "
-        "root has depth 0."
+        "Number of splits in all trees, splits on the path of an average row down a tree, and "
+        "depth of the splits (the root has depth 0)."
     )
     if len(uses) > MOST_FEATURES:
-        caption += f" {count(len(uses) - MOST_FEATURES)} more features are met by fewer rows."
-    heads = ["Feature", "splits", "per row", "first depth", "mean depth"]
+        caption += f" {count(len(uses) - MOST_FEATURES)} more features are not shown."
+    heads = ["Feature", "splits", "splits per path", "first depth", "mean depth"]
     return section("features", "Features", table(caption, heads, rows, "features"))
 
 
 def _rows(outcome: Outcome) -> str:
-    account = outcome.session.account
-    is_class = outcome.session.scheme.task == CLASSIFICATION
+    session = outcome.session
+    is_class = session.scheme.task == CLASSIFICATION
     worst = [
-        [count(row), _value(label, is_class), _value(forecast, is_class), number(loss)]
-        for loss, row, label, forecast in account.worst
+        [count(row), _value(label, is_class), _value(predicted, is_class), number(loss)]
+        for loss, row, label, predicted in session.worst
     ]
-    slowest = [[count(row), timing(f"{1e3 * seconds:.3g} ms")] for seconds, row in account.slowest]
-    measure = "−log of the probability that the label was given" if is_class else "squared error"
+    slowest = [[count(row), timing(f"{1e3 * seconds:.3g} ms")] for seconds, row in session.slowest]
+    measure = "−log of the predicted probability of the label" if is_class else "squared error"
     blocks = []
     if worst:
-        caption = f"The worst forecasts. The loss is the {measure}."
-        blocks.append(table(caption, ["Row", "label", "forecast", "loss"], worst))
+        caption = f"The worst predictions. The loss is the {measure}."
+        blocks.append(table(caption, ["Row", "label", "prediction", "loss"], worst))
     if slowest:
         caption = (
-            "The slowest rows. Those that come together are learnt together: the time is their "
-            "mean, and the row the last of them."
+            "The slowest rows. Rows are learned in blocks: the time is the mean of a block, the "
+            "row is its last one."
         )
         blocks.append(table(caption, ["Row", "time"], slowest, "slowest"))
     return section("rows", "Worst and slowest rows", side_by_side(*blocks)) if blocks else ""
@@ -186,16 +319,16 @@ def _value(words: str, is_class: bool) -> str:
     return name(words) if is_class else number(float(words))
 
 
-# How to get it again
+# Parameters
 
 
 def _details(model: Any) -> str:
     parameters = [[text(key), text(value)] for key, value in sorted(model.get_params().items())]
     versions = [[package, text(version(package))] for package in PACKAGES]
-    versions += [["Python", platform.python_version()], ["system", text(_system())]]
+    versions += [["Python", platform.python_version()], ["System", text(_system())]]
     blocks = (
         table(f"Parameters of {type(model).__name__}.", ["Parameter", "value"], parameters, "text"),
-        table("Versions.", ["Of", "version"], versions, "text"),
+        table("Versions.", ["Package", "version"], versions, "text"),
     )
     return section("details", "Parameters and versions", side_by_side(*blocks))
 

@@ -1,10 +1,14 @@
-"""What is seen while a stream is learnt: a progress bar in a terminal, plain lines elsewhere."""
+"""The console: the progress of a run, and errors in one line."""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -13,13 +17,54 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+EXIT_ERROR, EXIT_PIPE = 1, 141
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_FRAMES = 0.25
 
 
+# Errors
+
+
+class CommandError(Exception):
+    """An error that the user can correct."""
+
+
+def suggest(name: str, names: list[str]) -> str:
+    """Return a hint at the nearest of some names, or at all of them."""
+    near = get_close_matches(name, names, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names[:20])}"
+
+
+@contextmanager
+def one_line_errors(show: Callable[[str], None], *, debug: bool) -> Iterator[None]:
+    """Turn errors into one line and an exit status; with `debug`, raise them."""
+    try:
+        yield
+    except BrokenPipeError:  # the reader of a pipe has ended, as in `amforest … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(EXIT_PIPE) from None
+    except (CommandError, OSError, ValueError, TypeError, MemoryError) as error:
+        if debug:
+            raise
+        show(_describe(error))
+        raise SystemExit(EXIT_ERROR) from None
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        name = f"{error.filename}: " if error.filename is not None else ""
+        return f"{name}{error.strerror}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    return " ".join(str(error).split())
+
+
+# Progress
+
+
 @dataclass
 class Status:
-    """How far a run is, and how well it does."""
+    """The position of a run in its stream, and its metrics so far."""
 
     rows: int = 0
     rows_per_second: float = 0.0
@@ -27,7 +72,7 @@ class Status:
     bytes_total: int | None = None
     rejected: int = 0
     overall: Mapping[str, float] = field(default_factory=dict)  # by metric, over all rows
-    recent: Mapping[str, float] = field(default_factory=dict)  # over the last ones
+    recent: Mapping[str, float] = field(default_factory=dict)  # over the last rows
     window: int = 1_000
     nodes: int = 0
     depth: int = 0
@@ -35,16 +80,16 @@ class Status:
 
 
 class View(Protocol):
-    """Something that shows a status; entered before the first and left after the last."""
+    """A context manager that shows a status."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: Any) -> None: ...
     def show(self, status: Status) -> None:
-        """Show how things are, if it is time to."""
+        """Show the status, if the interval has passed."""
 
 
 class NoView:
-    """Shows nothing."""
+    """Show nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -57,7 +102,7 @@ class NoView:
 
 
 class PlainView(NoView):
-    """Prints a line now and then: for logs and pipes."""
+    """Print a line at intervals, for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._last = console, time.monotonic()
@@ -68,7 +113,7 @@ class PlainView(NoView):
             self._console.print(_line(self._status), highlight=False)
 
     def show(self, status: Status) -> None:
-        """Print a line if the last one is some seconds old; the last status is always printed."""
+        """Print a line if the interval has passed; the last status is always printed."""
         self._status, now = status, time.monotonic()
         if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
@@ -76,7 +121,7 @@ class PlainView(NoView):
 
 
 class LiveView:
-    """A bar and a table that are redrawn."""
+    """Redraw a bar and a table, for terminals."""
 
     def __init__(self, console: Console, title: str) -> None:
         self._progress = Progress(
@@ -106,7 +151,7 @@ class LiveView:
         self._live.__exit__(kind, error, trace)
 
     def show(self, status: Status) -> None:
-        """Redraw if the last time is long enough ago."""
+        """Redraw if the interval has passed."""
         self._status, now = status, time.monotonic()
         if now - self._last >= SECONDS_BETWEEN_FRAMES:
             self._last = now
@@ -117,18 +162,18 @@ class LiveView:
         total = status.bytes_total or (status.bytes_read if done else None)
         read = total if done and total else status.bytes_read
         self._progress.update(self._task, completed=read, total=total, rate=_rate(status))
-        self._live.update(Group(self._progress, figures(status)), refresh=True)
+        self._live.update(Group(self._progress, metrics_table(status)), refresh=True)
 
 
-def view_for(console: Console, title: str, *, quiet: bool) -> View:
-    """Choose how to show a run."""
+def choose_view(console: Console, title: str, *, quiet: bool) -> View:
+    """Return a view for a terminal, for other outputs, or none."""
     if quiet:
         return NoView()
     return LiveView(console, title) if console.is_terminal else PlainView(console)
 
 
-def figures(status: Status) -> RenderableType:
-    """Return the figures of a run as a table."""
+def metrics_table(status: Status) -> RenderableType:
+    """Return the metrics of a run, and its size, as a table."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("")
     table.add_column("all rows", justify="right")

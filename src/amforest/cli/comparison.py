@@ -1,4 +1,4 @@
-"""``amforest compare``: the forest beside simple models, and river's, on the same rows."""
+"""``amforest compare``: the forest, simple models and models of river on the same rows."""
 
 from __future__ import annotations
 
@@ -14,51 +14,48 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 
 from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
-from amforest.cli.errors import CommandError
-from amforest.cli.run import Settings, begun, opened
+from amforest.cli.console import CommandError
+from amforest.cli.run import infer_model
 from amforest.cli.scheme import CLASSIFICATION, Scheme
-from amforest.cli.session import ROWS_AT_ONCE
+from amforest.cli.settings import ROWS_PER_BLOCK, Settings, open_source
 from amforest.evaluation import Progress, progressive_validation
-from amforest.reading import split_target
 
-ROWS_OF_SKLEARN = 100  # that its models forecast before they learn them: one row takes as long
-COLUMNS_FOR_CATEGORIES = 64  # into which they are hashed, for models that need numbers
-Rows = Callable[[Scheme, Any], Any]  # features as a model takes them
+SKLEARN_ROWS = 100  # the batch of models of scikit-learn, which take as long for a single row
+HASHED_COLUMNS = 64  # of the categories, for models that need numbers
+Convert = Callable[[Scheme, Any], Any]  # from a table of features to those that a model takes
 
 
 def compare(
     settings: Settings, console: Console, *, max_rows: int | None = None
 ) -> dict[str, Progress]:
-    """Test, then train each model on the same rows; return how each did, by its name."""
+    """Test, then train each model on the same rows; return the results by name."""
     if "-" in settings.source:
-        raise CommandError("standard input can be read once only: compare needs files")
-    model, scheme = begun(settings)
+        raise CommandError("standard input can be read only once: compare needs files")
+    model, scheme = infer_model(settings)
     results: dict[str, Progress] = {}
     classes = None
-    for name, (other, rows) in {"AMF": (model, _table), **_others(scheme.task)}.items():
+    for name, (other, convert) in {"AMF": (model, _table), **_others(scheme.task)}.items():
         with console.status(f"{name} …"), np.errstate(all="ignore"):
             results[name] = progressive_validation(
                 other,
-                _batches(settings, scheme, rows),
+                _batches(settings, scheme, convert),
                 classes=None if name == "AMF" else classes,
-                batch_size=ROWS_OF_SKLEARN
-                if type(other).__module__.startswith("sklearn")
-                else None,
+                batch_size=SKLEARN_ROWS if type(other).__module__.startswith("sklearn") else None,
                 max_rows=max_rows,
             )
-        classes = results["AMF"].classes  # which scikit-learn's models must know beforehand
+        classes = results["AMF"].classes  # which models of scikit-learn need before the first row
         if results[name].interrupted:
             break
     return results
 
 
-def _others(task: str) -> dict[str, tuple[Any, Rows]]:
+def _others(task: str) -> dict[str, tuple[Any, Convert]]:
     is_class = task == CLASSIFICATION
-    others: dict[str, tuple[Any, Rows]] = {}
+    others: dict[str, tuple[Any, Convert]] = {}
     if is_class:
         others["dummy"] = OnlineDummyClassifier(), _matrix
         sgd = SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.1, random_state=0)
-        others["SGD"] = sgd, _matrix  # with the rate of the paper
+        others["SGD"] = sgd, _matrix  # the learning rate of the paper
         others["naive Bayes"] = GaussianNB(), _matrix
     else:
         others["dummy"] = OnlineDummyRegressor(), _matrix
@@ -69,22 +66,22 @@ def _others(task: str) -> dict[str, tuple[Any, Rows]]:
         if is_class:
             others["Hoeffding tree"] = tree.HoeffdingTreeClassifier(), _dicts
             others["ARF"] = forest.ARFClassifier(seed=0), _dicts
-        else:  # other leaves than means cannot have categories
+        else:  # other leaves do not work with categories
             leaves: dict[str, Any] = {"leaf_prediction": "mean"}
             others["Hoeffding tree"] = tree.HoeffdingTreeRegressor(**leaves), _dicts
             others["ARF"] = forest.ARFRegressor(seed=0, **leaves), _dicts
     return others
 
 
-def _batches(settings: Settings, scheme: Scheme, rows: Rows) -> Iterator[tuple[Any, Any]]:
+def _batches(settings: Settings, scheme: Scheme, convert: Convert) -> Iterator[tuple[Any, Any]]:
     """Read the stream from its beginning."""
-    fresh = Scheme.from_json({**scheme.to_json(), "scale": scheme.fresh_scale()})
-    with opened(settings, scheme.kinds) as stream:
+    scheme = scheme.restarted()
+    with open_source(settings, scheme.kinds) as stream:
         for batch in stream:
-            for piece in batch.pieces(ROWS_AT_ONCE):
+            for piece in batch.pieces(ROWS_PER_BLOCK):
                 if len(piece):
-                    others, y = split_target(piece, scheme.target)
-                    yield rows(fresh, fresh.features(others)), fresh.labels(y)
+                    table = scheme.features(piece.X, piece.file)
+                    yield convert(scheme, table), scheme.labels(piece.y)
 
 
 def _table(scheme: Scheme, table: Any) -> Any:
@@ -92,14 +89,14 @@ def _table(scheme: Scheme, table: Any) -> Any:
 
 
 def _matrix(scheme: Scheme, table: Any) -> Any:
-    """Return numbers, 0 where they are missing, and categories as columns of hashes."""
+    """Return numbers, 0 where they are missing, and hashed categories."""
     columns = [table.column(name).to_numpy() for name in scheme.numbers]
     numbers = np.nan_to_num(np.column_stack(columns) if columns else np.empty((len(table), 0)))
     if not scheme.categories:
         return numbers
     words = zip(*(table.column(name).to_pylist() for name in scheme.categories), strict=True)
     named = ([f"{n}={w}" for n, w in zip(scheme.categories, row, strict=True)] for row in words)
-    hasher = FeatureHasher(COLUMNS_FOR_CATEGORIES, input_type="string")
+    hasher = FeatureHasher(HASHED_COLUMNS, input_type="string")
     return np.hstack([numbers, hasher.transform(named).toarray()])
 
 
@@ -107,13 +104,13 @@ def _dicts(scheme: Scheme, table: Any) -> Any:
     return [{k: v for k, v in row.items() if v is not None} for row in table.to_pylist()]
 
 
-def show(results: dict[str, Progress], console: Console) -> None:
-    """Print a table: a row for each model."""
+def show_comparison(results: dict[str, Progress], console: Console) -> None:
+    """Print a table with a row for each model."""
     first = results["AMF"]
     table = Table(
-        title=f"Progressive, over {first.n_rows:,} rows",
+        title=f"Test-then-train over {first.n_rows:,} rows",
         title_justify="left",
-        caption=f"SGD and naive Bayes learn {ROWS_OF_SKLEARN} rows at a time",
+        caption=f"SGD and naive Bayes learn {SKLEARN_ROWS} rows at a time",
     )
     table.add_column("")
     for name in first.metrics:
@@ -125,8 +122,8 @@ def show(results: dict[str, Progress], console: Console) -> None:
     console.print(table)
 
 
-def draw(results: dict[str, Progress], path: str) -> None:
-    """Draw the progress of all models to a picture."""
+def draw_comparison(results: dict[str, Progress], path: str) -> None:
+    """Draw the progress of all models to an image file."""
     from matplotlib.figure import Figure  # noqa: PLC0415  # slow to import
 
     from amforest.plotting import plot_progress  # noqa: PLC0415

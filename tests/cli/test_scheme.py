@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from amforest.cli.scaling import ENOUGH, RunningScale
+from amforest.cli.scheme import FIRST_UPDATE, RunningScale
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(900, 6)) * [1, 1e-6, 1e6, 1, 0, 0] + [0, 0, 1e9, 5, 3, 0]
@@ -16,10 +16,10 @@ ROWS[:300, 3] = 5.0  # varies late
 
 def in_force(count):
     """How many values the scale of the count-th value is of."""
-    power = ENOUGH
+    power = FIRST_UPDATE
     while 2 * power <= count:
         power *= 2
-    return count if count < ENOUGH else power
+    return count if count < FIRST_UPDATE else power
 
 
 def test_values_are_standardised_by_those_up_to_the_last_doubling():

@@ -28,7 +28,7 @@ CALLS = ["open", "write", "fsync", "rename", "close"]
 IMPORTS = f"""
 import itertools, os, resource, sys
 sys.path.insert(0, {os.path.dirname(atomic_write.__file__)!r})
-from _files import write_atomically
+from atomic_write import write_atomically
 path = sys.argv[1]
 """
 WRITE = f"""
@@ -357,6 +357,7 @@ def test_a_writer_killed_before_any_call_leaves_a_whole_file(call, faulty, folde
         assert os.listdir(folder) == ["model"]
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_moment_leaves_a_whole_file(folder):
     code = """
 for k in itertools.count(1):

@@ -21,12 +21,12 @@ from rich.console import Console
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
-from amforest.cli.errors import CommandError
-from amforest.cli.features import feature_uses
+from amforest.cli.console import CommandError
+from amforest.cli.model_summary import summarize_features
 from amforest.cli.report import figures, markup, prepare_report, write_report
-from amforest.cli.report.quality import LONGEST_CLASS, confusion
-from amforest.cli.run import Outcome, Settings, run
-from amforest.cli.session import Forecasts
+from amforest.cli.report.sections import LONGEST_CLASS, count_confusion
+from amforest.cli.run import LabelledPredictions, Outcome, run
+from amforest.cli.settings import Settings
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -229,7 +229,7 @@ def test_the_page_says_what_ran(name, pages, outcomes):
     outcome, text = outcomes[name], Page(pages[name]).section("run").text
     stats, source = outcome.session.model.stats(), outcome.settings.source[0]
     assert f"{stats['nodes']:,} nodes, depth {stats['depth']}," in text
-    assert f"{stats['samples']:,} rows learnt" in text
+    assert f"{stats['samples']:,} rows learned" in text
     command = f"amforest run {source} --target {outcome.session.scheme.target} --quiet --report"
     assert command in text
     details = Page(pages[name]).section("details").text
@@ -240,18 +240,18 @@ def test_the_page_says_what_ran(name, pages, outcomes):
 
 def test_features_and_worst_rows_are_those_of_the_run(pages, outcomes):
     outcome, page = outcomes["numbers"], Page(pages["numbers"])
-    uses = feature_uses(outcome.session.model)
+    uses = summarize_features(outcome.session.model)
     expected = [
         [u.name, f"{u.n_splits:,}", f"{u.reach:.2f}", str(u.first_depth), f"{u.mean_depth:.1f}"]
         for u in uses
     ]
     assert page.section("features").rows() == expected
-    account, rows = outcome.session.account, page.section("rows")
-    triples = [(float(y), float(f), loss) for loss, _, y, f in account.worst]
+    session, rows = outcome.session, page.section("rows")
+    triples = [(float(y), float(f), loss) for loss, _, y, f in session.worst]
     assert rows.values() == [value for triple in triples for value in triple]
     first = [row[0] for row in rows.rows()]
     assert first == [
-        f"{row:,}" for row in [w[1] for w in account.worst] + [s[1] for s in account.slowest]
+        f"{row:,}" for row in [w[1] for w in session.worst] + [s[1] for s in session.slowest]
     ]
 
 
@@ -259,19 +259,19 @@ def test_rejected_rows_are_counted_and_options_are_told(tmp_path):
     columns = classes_and_numbers(2, 100)
     columns["kind"][7] = ""
     rejects = str(tmp_path / "rejects.csv")
-    outcome = ran(tmp_path, columns, rejects=rejects, trees=3, scale=False, leave=("b",))
+    outcome = ran(tmp_path, columns, rejects=rejects, trees=3, scale=False, drop=("b",))
     section = Page(write_report(outcome, tmp_path / "report")).section("run")
     assert f"Rejected rows1, written to {rejects}" in section.text.replace("\n", "")
-    assert f"--trees 3 --leave b --no-scale --rejects {rejects} --quiet" in section.text
+    assert f"--trees 3 --drop b --no-scale --rejects {rejects} --quiet" in section.text
 
 
 # Classes
 
 
-def test_confusion_counts_labels_against_forecasts(outcomes, pages):
+def test_confusion_counts_labels_against_predictions(outcomes, pages):
     recent = outcomes["two classes"].session.recent()
-    names, counts, n_others = confusion(recent)
-    said = recent.classes[recent.forecasts.argmax(axis=1)]
+    names, counts, n_others = count_confusion(recent)
+    said = recent.classes[recent.values.argmax(axis=1)]
     assert (names, n_others) == (["class 00", "class 01"], 0)
     np.testing.assert_array_equal(counts, confusion_matrix(recent.labels, said))
     cells = [row[1:3] for row in Page(pages["two classes"]).section("classes").rows()]
@@ -280,22 +280,22 @@ def test_confusion_counts_labels_against_forecasts(outcomes, pages):
 
 def test_rare_classes_are_put_together(outcomes, pages):
     recent = outcomes["thirty classes"].session.recent()
-    names, counts, n_others = confusion(recent)
+    names, counts, n_others = count_confusion(recent)
     assert (len(names), counts.shape, n_others) == (20, (21, 21), 10)
     assert counts.sum() == len(recent.labels)
-    said = recent.classes[recent.forecasts.argmax(axis=1)]
+    said = recent.classes[recent.values.argmax(axis=1)]
     np.testing.assert_array_equal(
         counts[:20, :20], confusion_matrix(recent.labels, said, labels=names)
     )
     section = Page(pages["thirty classes"]).section("classes")
     assert "10 others" in section.text
-    assert "20 classes that came most often" in section.text
+    assert "20 most frequent classes" in section.text
 
 
 def test_labels_that_the_model_does_not_know_are_counted():
-    forecasts = np.array([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8]])
-    recent = Forecasts(np.array(["b", "c", "zz"]), forecasts, np.array(["a", "b"]))
-    names, counts, _ = confusion(recent)
+    values = np.array([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8]])
+    recent = LabelledPredictions(np.array(["b", "c", "zz"]), values, np.array(["a", "b"]))
+    names, counts, _ = count_confusion(recent)
     assert names == ["a", "b", "c", "zz"]
     assert counts.tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0]]
 
@@ -309,7 +309,7 @@ def test_hostile_names_stay_text(pages):
     assert {markup.plain(name) for name in HOSTILE[:-1]} < features
     classes = {row[0] for row in page.section("classes").rows()}
     assert classes == {markup.plain(name, LONGEST_CLASS) for name in HOSTILE}
-    assert "Forecasts of <i>kind" in page.text
+    assert "Predictions of <i>kind" in page.text
     assert "alert(1)" not in "".join(f"{tag}{some}" for tag, some in page.tags)
 
 
@@ -322,9 +322,9 @@ def test_names_lose_what_html_cannot_hold():
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_in_pictures_stay_text(name):
     came, p = np.array([True, False, True]), np.array([0.7, 0.4, 0.5])
-    picture = Page(figures.reliability(came, p, name))
+    picture = Page(figures.draw_reliability(came, p, name))
     drawn = [words for tag, words in picture.words if tag == "text"]
-    assert f"share of {markup.plain(name, figures.LONGEST_NAME)}" in drawn
+    assert f"frequency of {markup.plain(name, figures.LONGEST_NAME)}" in drawn
     assert {tag for tag, _ in picture.tags} == {
         "svg",
         "g",
@@ -350,7 +350,7 @@ FEW = {
 def test_few_rows_give_a_page(n_rows, name, tmp_path):
     outcome = ran(tmp_path, {name: values[:n_rows] for name, values in FEW[name].items()})
     page = Page(write_report(outcome, tmp_path / "report"))
-    assert page.section("metrics").text.count("No row had a forecast") == (n_rows == 1)
+    assert page.section("metrics").text.count("No row has a prediction") == (n_rows == 1)
     assert len(page.section("features").rows()) == 2
 
 
@@ -358,7 +358,7 @@ def test_a_model_that_was_stopped_before_its_first_label_gives_a_page(tmp_path):
     outcome = ran(tmp_path, classes_and_numbers(1, 1))
     outcome.session.model = clone(outcome.session.model)
     page = Page(write_report(outcome, tmp_path / "report"))
-    assert "No row had a forecast" in page.text
+    assert "No row has a prediction" in page.text
     assert "nodes" not in page.section("run").text
 
 
@@ -378,10 +378,10 @@ def test_a_resumed_run_says_that_earlier_rows_are_missing(tmp_path):
     columns, folder = classes_and_numbers(2, 200), str(tmp_path / "saved")
     ran(tmp_path, {name: values[:150] for name, values in columns.items()}, checkpoint=folder)
     page = Page(write_report(ran(tmp_path, columns, checkpoint=folder), tmp_path / "report"))
-    assert "150 rows that were learnt before" in page.text
-    assert "Of the last 50 rows" in page.text
+    assert "The 150 rows learned before" in page.text
+    assert "The last 50 rows" in page.text
     page = Page(write_report(ran(tmp_path, columns, checkpoint=folder), tmp_path / "report"))
-    assert "No row had a forecast" in page.text
+    assert "No row has a prediction" in page.text
 
 
 def test_a_run_that_was_interrupted_says_so(tmp_path):
@@ -389,11 +389,11 @@ def test_a_run_that_was_interrupted_says_so(tmp_path):
     options = ["run", "-", "--format", "csv", "--target", "y", "--report", "report"]
     command = [sys.executable, "-c", code, *options]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": tmp_path}
-    with subprocess.Popen([*command, "--forecasts", "forecasts.csv"], **pipes) as process:
+    with subprocess.Popen([*command, "--predictions", "predictions.csv"], **pipes) as process:
         assert process.stdin is not None
         process.stdin.write(b"x,y\n" + b"1,no\n2,yes\n" * 100)
         process.stdin.flush()
-        written, deadline = tmp_path / "forecasts.csv", time.monotonic() + 120
+        written, deadline = tmp_path / "predictions.csv", time.monotonic() + 120
         while not (written.exists() and written.read_bytes().count(b"\n") > 200):
             assert process.poll() is None
             assert time.monotonic() < deadline
@@ -401,8 +401,8 @@ def test_a_run_that_was_interrupted_says_so(tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 130
     page = Page(tmp_path / "report" / "index.html")
-    assert "The run was ended early by Ctrl-C" in page.text
-    assert "200, ended early" in page.section("run").text
+    assert "The run was stopped early by Ctrl-C" in page.text
+    assert "200, stopped early" in page.section("run").text
 
 
 # What fails
@@ -436,7 +436,7 @@ def test_a_report_replaces_an_older_one(outcomes, tmp_path):
     (folder / "index.html").write_text("old")
     page = write_report(outcomes["two classes"], folder)
     assert os.listdir(folder) == ["index.html"]
-    assert "Forecasts of kind" in Page(page).text
+    assert "Predictions of kind" in Page(page).text
 
 
 @pytest.mark.parametrize(

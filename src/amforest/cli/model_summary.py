@@ -1,31 +1,84 @@
-"""``amforest inspect``: what a saved model is, and what its trees look like."""
+"""``amforest inspect``: a saved model, its features and its trees."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.tree import Tree
 
-from amforest.cli.errors import CommandError
-from amforest.cli.features import feature_uses
-from amforest.inspection import count_trees
+from amforest.cli.console import CommandError
 from amforest.model_io import atomic_write, model_file
 
 MOST_CLASSES, MOST_FEATURES = 20, 30
 
 
+@dataclass(frozen=True)
+class FeatureUse:
+    """The splits on one feature, in all trees.
+
+    Attributes
+    ----------
+    name : str
+    n_splits : int
+    first_depth : int or None
+        The least depth of a split.
+    mean_depth : float or None
+    reach : float
+        The number of splits on it on the path of a row down a tree, averaged over the rows learned.
+    """
+
+    name: str
+    n_splits: int
+    first_depth: int | None
+    mean_depth: float | None
+    reach: float
+
+
+def summarize_features(model: Any) -> list[FeatureUse]:
+    """Return the use of each feature of a fitted forest, by falling reach."""
+    n_features = model.n_features_in_
+    n_splits, depths, weights = np.zeros((3, n_features))
+    first, total = np.full(n_features, np.inf), 0.0
+    for i in range(model.n_estimators):
+        table = model.tree_table(i)
+        inner = table[table["left"] >= 0]
+        features, depth = inner["feature"], inner["depth"]
+        n_splits += np.bincount(features, minlength=n_features)
+        depths += np.bincount(features, depth, minlength=n_features)
+        weights += np.bincount(features, inner["n_samples"], minlength=n_features)
+        np.minimum.at(first, features, depth)
+        total += float(table["n_samples"][0])
+    uses = [
+        FeatureUse(
+            str(name),
+            int(n_splits[j]),
+            int(first[j]) if n_splits[j] else None,
+            float(depths[j] / n_splits[j]) if n_splits[j] else None,
+            float(weights[j] / total),
+        )
+        for j, name in enumerate(_feature_names(model))
+    ]
+    return sorted(uses, key=lambda use: -use.reach)
+
+
+def _feature_names(model: Any) -> Any:
+    return getattr(model, "feature_names_in_", range(model.n_features_in_))
+
+
 def load_forest(path: str) -> tuple[Any, Any]:
-    """Return a saved model, as the estimator of scikit-learn, and what belongs to it."""
+    """Load a model, as an estimator of scikit-learn, and the state saved with it."""
     data = atomic_write.read_all(path)
     model = model_file.from_bytes(data)
     to_sklearn = getattr(model, "to_sklearn", None)
     return (model if to_sklearn is None else to_sklearn()), model_file.extra_of(data)
 
 
-def description(model: Any, extra: Any) -> dict[str, Any]:
-    """Return what there is to say of a model in values of JSON."""
+def describe_model(model: Any, extra: Any) -> dict[str, Any]:
+    """Return a description of a model in values of JSON."""
     params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
     described: dict[str, Any] = {"model": type(model).__name__, "parameters": params}
     described |= {name: v for name, v in model.stats().items() if name != "rejected_rows"}
@@ -33,18 +86,18 @@ def description(model: Any, extra: Any) -> dict[str, Any]:
         described["target"] = extra["scheme"].get("target")
     if not model.__sklearn_is_fitted__():
         return described
-    described["trees"] = count_trees(model)
+    described["trees"] = model.n_estimators
     if hasattr(model, "classes_"):
         described["classes"] = [_plain(label) for label in model.classes_.tolist()]
-    described["features"] = [vars(use) for use in feature_uses(model)]
+    described["features"] = [vars(use) for use in summarize_features(model)]
     return described
 
 
-def show(described: dict[str, Any], console: Console) -> None:
+def show_model(described: dict[str, Any], console: Console) -> None:
     """Print a description."""
     console.print(_facts(described))
     if described.get("features"):
-        console.print(_features(described["features"]))
+        console.print(_features_table(described["features"]))
 
 
 def _facts(described: dict[str, Any]) -> RenderableType:
@@ -65,32 +118,30 @@ def _facts(described: dict[str, Any]) -> RenderableType:
     return table
 
 
-def _features(uses: list[dict[str, Any]]) -> RenderableType:
+def _features_table(uses: list[dict[str, Any]]) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("feature")
-    for name in ("splits", "first depth", "mean depth", "splits a row meets"):
+    for name in ("splits", "first depth", "mean depth", "splits per path"):
         table.add_column(name, justify="right")
     for use in uses[:MOST_FEATURES]:
         depth = "" if use["mean_depth"] is None else f"{use['mean_depth']:.1f}"
         first = "" if use["first_depth"] is None else str(use["first_depth"])
         table.add_row(use["name"], f"{use['n_splits']:,}", first, depth, f"{use['reach']:.2f}")
-    left = len(uses) - MOST_FEATURES
-    return Group(table, f"and {left} more features") if left > 0 else table
+    n_more = len(uses) - MOST_FEATURES
+    return Group(table, f"and {n_more} more features") if n_more > 0 else table
 
 
-def tree_of(model: Any, number: int, max_depth: int) -> Tree:
-    """Return a tree to be printed, down to some depth."""
+def build_tree(model: Any, number: int, max_depth: int) -> Tree:
+    """Return a tree for printing, down to some depth."""
     if not model.__sklearn_is_fitted__():
-        raise CommandError("the model has learnt nothing yet: it has no trees")
-    n_trees = count_trees(model)
-    if not 0 <= number < n_trees:
-        raise CommandError(f"--tree is {number}; the model has trees 0 to {n_trees - 1}")
-    table = model.tree_table(number)
-    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+        raise CommandError("the model has learned nothing yet: it has no trees")
+    if not 0 <= number < model.n_estimators:
+        raise CommandError(f"--tree is {number}; the model has trees 0 to {model.n_estimators - 1}")
+    table, names = model.tree_table(number), _feature_names(model)
     root = Tree(_node(table, 0))
-    waiting = [(0, root)]
-    while waiting:
-        row, branch = waiting.pop()
+    stack = [(0, root)]
+    while stack:
+        row, branch = stack.pop()
         if table["left"][row] < 0:
             continue
         if table["depth"][row] >= max_depth:
@@ -98,12 +149,12 @@ def tree_of(model: Any, number: int, max_depth: int) -> Tree:
             continue
         for words, child in zip(_sides(model, table, row, names), ("left", "right"), strict=True):
             below = int(table[child][row])
-            waiting.append((below, branch.add(f"{words}: {_node(table, below)}")))
+            stack.append((below, branch.add(f"{words}: {_node(table, below)}")))
     return root
 
 
-def draw(model: Any, number: int, max_depth: int, path: str) -> None:
-    """Draw a tree to a picture."""
+def draw_tree(model: Any, number: int, max_depth: int, path: str) -> None:
+    """Draw a tree to an image file."""
     from matplotlib.figure import Figure  # noqa: PLC0415  # slow to import
 
     from amforest.plotting import plot_tree  # noqa: PLC0415

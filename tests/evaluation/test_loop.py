@@ -1,0 +1,76 @@
+"""The hooks of the test-then-train loop, and rows that wait for their labels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from amforest import AMFClassifier
+from amforest.evaluation import Block, Evaluator, Loop
+from amforest.evaluation.adapters import adapt
+from amforest.evaluation.blocks import cut_blocks
+from amforest.model_io.interrupts import Interrupts
+from helpers import tables
+
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame({"a": RNG.uniform(size=120), "b": RNG.choice(["x", "y"], 120)})
+Y = np.where(FRAME["a"] + (FRAME["b"] == "x") > 1, "high", "low")
+
+
+def new_model():
+    return AMFClassifier(3, categorical_features=["b"], random_state=0)
+
+
+def new_loop(model, delay=0, **hooks):
+    adapter = adapt(model, "classification", by_row=delay > 0)
+    return adapter, Loop(adapter, Evaluator("classification"), delay=delay, **hooks)
+
+
+def blocks(adapter, size=50, rows=slice(0, 120)):
+    whole = Block(FRAME[rows], Y[rows])
+    for block in cut_blocks([whole], size):
+        yield block._replace(X=adapter.convert_block(block.X))
+
+
+@pytest.mark.parametrize("delay", [0, 9])
+def test_predictions_are_reported_in_the_order_of_the_rows(delay):
+    labels, values, sizes = [], [], []
+
+    def keep(block, prediction):
+        labels.extend(block.y)
+        values.extend([None] * len(block.y) if prediction is None else prediction.values)
+
+    adapter, loop = new_loop(
+        new_model(), delay, on_predictions=keep, on_block=lambda n, _: sizes.append(n)
+    )
+    result = loop.run(blocks(adapter), Interrupts())
+    assert labels == Y.tolist()
+    assert sizes == [50, 50, 20]
+    assert result.n_skipped == sum(value is None for value in values) == delay + 1
+    assert result.n_rows == 120
+    twin = new_model().partial_fit(FRAME[: 100 - delay], Y[: 100 - delay])
+    np.testing.assert_array_equal(values[100], twin.predict_proba(FRAME[100:101])[0])
+
+
+def test_rows_that_wait_can_be_handed_to_another_loop():
+    model, naive = new_model(), new_model()
+    adapter, loop = new_loop(model, delay=30)
+    with Interrupts() as interrupts:
+        interrupts.hold(2)  # so that the labels still due are not learned
+        result = loop.run(blocks(adapter, rows=slice(0, 70)), interrupts)
+    assert (result.interrupted, result.n_rows, len(loop.pending)) == (True, 40, 30)
+    assert model.n_samples_seen_ == 40
+    adapter, rest = new_loop(model, delay=30)
+    rest.restore_pending(loop.pending)
+    result = rest.run(blocks(adapter, rows=slice(70, 120)), Interrupts())
+    assert (result.n_rows, rest.pending) == (50, [])
+    assert tables(model) == tables(naive.partial_fit(FRAME, Y))
+
+
+@pytest.mark.parametrize("value", [float("nan"), True, 3, "x"])
+def test_rows_of_frames_are_learned_alike_one_by_one(value):
+    frame = FRAME.assign(c=[value, *FRAME["a"][1:]]) if value != "x" else FRAME[["b", "a"]]
+    model, naive = new_model(), new_model().partial_fit(frame, Y)
+    adapter, loop = new_loop(model, delay=1)
+    X = adapter.convert_block(frame)
+    loop.run([Block(X, Y)], Interrupts())
+    assert tables(model) == tables(naive)
