@@ -463,7 +463,7 @@ Case grow_room(typename Case::Forest &forest, const Case &given, Random &random)
     const std::vector<double> predictions = predict<Case>(forest, rows);
     Case expected = widen(before, draw_larger(before, random));
     forest.reserve(expected.settings.layout(), expected.valid_parameters());
-    hold(given.save(forest).encode() == expected.encode(), "room changes nothing else");
+    hold(expected.save(forest).encode() == expected.encode(), "room changes nothing else");
     const std::vector<double> later = predict<Case>(forest, rows);
     if (expected.settings.n_classes == before.settings.n_classes)
         hold(later == predictions, "room changes no prediction");

@@ -99,7 +99,7 @@ template <class Case> class Lesson {
         const double chance = rng.uniform();
         adds_class_ = chance < 0.02 && settings.n_classes < settings.capacity;
         if (adds_class_) ++settings.n_classes;
-        needs_room_ = chance > 0.98;
+        needs_room_ = chance > 0.9;
         if (needs_room_) enlarge(rng, settings);
         settings_ = settings;
         const std::size_t n_rows =
