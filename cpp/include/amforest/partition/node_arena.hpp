@@ -139,7 +139,12 @@ class NodeArena {
     }
     bool is_empty(NodeId leaf) const { return upper_of_[row_of(leaf)] == kEmpty; }
     const float *point(NodeId leaf) const { return points_.at<float>(row_of(leaf)); }
-    bool is_at(NodeId leaf, Point x) const { return equal(numbers(x), point(leaf)); }
+    // Whether no split can separate x from the leaf's point.
+    bool is_at(NodeId leaf, Point x) const {
+        if (weights_.are_ones()) [[likely]]
+            return equal(numbers(x), point(leaf));
+        return extension(leaf, x) == 0;
+    }
     void settle(NodeId leaf, Point x) {
         std::copy_n(numbers(x), width_, points_.at<float>(row_of(leaf)));
         upper_of_[row_of(leaf)] = kNone;
