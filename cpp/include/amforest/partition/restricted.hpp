@@ -67,7 +67,8 @@ class Restricted : public Descent {
     }
 
     // Whether values may be missing in the rows learned. Where a value was never seen, x may lie
-    // outside the range although its extension is 0. With lambda_j = 0, too.
+    // outside the range although its extension is 0. With lambda_j < 1 it may, too: the product
+    // with a tiny distance is 0.
     bool has_gaps() const { return has_gaps_; }
     void expect_gaps() { has_gaps_ = true; }
 
@@ -78,7 +79,7 @@ class Restricted : public Descent {
         : Descent(std::move(arena)), range_(arena_.layout()),
           delta_(2 * arena_.layout().n_codes() + arena_.layout().n_numbers) {
         const auto weights = arena_.weights().values();
-        has_gaps_ = std::ranges::find(weights, 0.0F) != weights.end();
+        has_gaps_ = std::ranges::any_of(weights, [](float weight) { return weight < 1; });
         make_room(0);
     }
 
