@@ -238,8 +238,10 @@ class NodeArena {
             return is_one ? kernel.extension(x, first, width_)
                           : kernel.extension_of_two(x, first, second, width_);
         const float *weights = weights_.numbers();
-        return is_one ? kernel.weighted_extension(x, first, weights, width_)
-                      : kernel.weighted_extension_of_two(x, first, second, weights, width_);
+        const float sum = is_one
+                              ? kernel.weighted_extension(x, first, weights, width_)
+                              : kernel.weighted_extension_of_two(x, first, second, weights, width_);
+        return std::min(sum, std::numeric_limits<float>::max()); // lambda_j Delta_j may overflow
     }
 
     void copy_corner(const NodeArena &earlier, const float *from, float *to) const {
