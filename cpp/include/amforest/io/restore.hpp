@@ -162,8 +162,7 @@ template <class Partition, LabelModel Labels> class Restorer {
 
   public:
     Restorer(const FlatForest<Labels, Borrowed> &flat, const typename Forest::Common &common)
-        : flat_(flat), common_(common), layout_(common.layout), range_(layout_),
-          labels_(flat.labels) {}
+        : flat_(flat), common_(common), layout_(common.layout), labels_(flat.labels) {}
 
     std::vector<Tree> restore(std::size_t n_rows) {
         const std::size_t n_trees = flat_.n_nodes.size(), n_features = layout_.n_features();
@@ -178,6 +177,7 @@ template <class Partition, LabelModel Labels> class Restorer {
         require(flat_.feature_weights.empty() ||
                     flat_.feature_weights.size() == n_trees * n_features,
                 "feature_weights must be one for each tree and feature");
+        range_ = Range(layout_);
         std::vector<Tree> trees;
         trees.reserve(n_trees);
         for (std::size_t t = 0; t < n_trees; ++t) {
@@ -336,7 +336,7 @@ template <class Partition, LabelModel Labels> class Restorer {
     const FlatForest<Labels, Borrowed> &flat_;
     const typename Forest::Common &common_;
     const Layout &layout_;
-    Range range_; // of the next leaf
+    Range range_{Layout{Categories(), 0}}; // of the next leaf
     typename Labels::Reader labels_;
     std::size_t node_ = 0, inner_ = 0, leaf_ = 0, box_ = 0; // the next ones
 };
