@@ -470,11 +470,9 @@ template <class Partition, LabelModel Labels> class Forest {
         // In the order in which a root adds them, for the same rounding; which preserves order, so
         // that the largest tree suffices.
         double total = 0;
-        for (const Tree &tree : trees_) {
-            total = std::max(total, tree.total_weight());
-            if (tree.n_rows() + n_rows > kMostRows)
-                throw std::length_error("a tree learns at most 2**31 - 1 rows");
-        }
+        for (const Tree &tree : trees_) total = std::max(total, tree.total_weight());
+        if (n_rows_ + n_rows > kMostRows) // no tree has learned more rows than the forest
+            throw std::length_error("a forest learns at most 2**31 - 1 rows");
         total = weights.empty() ? total + static_cast<double>(n_rows)
                                 : std::accumulate(weights.begin(), weights.end(), total);
         if (total > Labels::kMost)
