@@ -61,6 +61,10 @@ inline void check_width(const Matrix &X, const Layout &layout, const char *name)
 
 inline void check_domain(const Matrix &, const char *, const Everywhere &) {}
 inline void check_domain(const Matrix &X, const char *name, const Bounds &bounds) {
+    if (X.n_features < bounds.lower.size())
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(X.n_features) +
+                                    " features; there are bounds of " +
+                                    std::to_string(bounds.lower.size()));
     for (std::size_t i = 0; i < X.n_rows; ++i)
         for (std::size_t j = 0; j < X.n_features; ++j)
             if (!bounds.hold(j, X[i][j]))
