@@ -107,7 +107,7 @@ template <class Partition, LabelModel Labels> class Forest {
                     "features and categories must not become fewer");
             if (layout == common_.layout && parameters == *common_.parameters) return;
             grown.reserve(n_trees());
-            for (const Tree &tree : trees_) grown.emplace_back(tree, layout, shared);
+            for (const Tree &tree : trees_) grown.emplace_back(tree, layout, shared, n_trees());
         }
         Layout next = layout;
         const auto lock = exclusive_lock();
@@ -342,7 +342,7 @@ template <class Partition, LabelModel Labels> class Forest {
           n_rows_(other.n_rows_) {
         trees_.reserve(other.n_trees());
         for (const auto &tree : other.trees_)
-            trees_.emplace_back(tree, common_.layout, common_.parameters);
+            trees_.emplace_back(tree, common_.layout, common_.parameters, other.n_trees());
     }
 
     // One row finds none of its nodes in the cache: it descends the trees side by side. (In a batch
