@@ -213,7 +213,10 @@ template <class Partition, LabelModel Labels> class Forest {
                 blocks_.emplace_back(layout, PreparedRows::block_size(layout));
             forest_.make_room(X.n_rows, {});
             make_mixtures();
-            if (parameters_) *forest_.common_.parameters = *parameters_;
+            if (parameters_) {
+                forest_.common_.parameters->check_successor(*parameters_);
+                *forest_.common_.parameters = *parameters_;
+            }
             parameters_.reset();
             if (have_gaps(X) || !X.is_of(layout)) forest_.expect_gaps();
             return lock;
