@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "amforest/base/parallel.hpp"
+#include "amforest/base/require.hpp"
 #include "amforest/base/rng.hpp"
 #include "amforest/labels/label_model.hpp"
 #include "amforest/options.hpp"
