@@ -105,6 +105,24 @@ template <class Case> std::unique_ptr<typename Case::Forest> restore_saved(Case 
     }
 }
 
+template <class Case> bool is_restorable(Case &given) {
+    try {
+        given.restore();
+        return true;
+    } catch (const std::invalid_argument &) {
+        return false;
+    }
+}
+
+template <class Case> bool is_valid(Case &given) {
+    try {
+        given.check();
+    } catch (const std::invalid_argument &) {
+        return false;
+    }
+    return is_restorable(given);
+}
+
 // Rows for a forest
 
 class Random {
@@ -458,11 +476,17 @@ template <class Case> Case widen(Case saved, const Settings &larger) {
 // Gives the forest more room, and returns it as a case.
 template <class Case>
 Case grow_room(typename Case::Forest &forest, const Case &given, Random &random) {
-    const Case before = given.save(forest);
+    Case before = given.save(forest);
     const auto rows = RowSource<Case>(before, random).draw(3, Use::kPredict);
     const std::vector<double> predictions = predict<Case>(forest, rows);
     Case expected = widen(before, draw_larger(before, random));
-    forest.reserve(expected.settings.layout(), expected.valid_parameters());
+    try {
+        forest.reserve(expected.settings.layout(), expected.valid_parameters());
+    } catch (const std::invalid_argument &) { // no node fits into max_bytes any more
+        hold(!is_restorable(expected), "a forest grows if it can be restored");
+        hold(before.save(forest).encode() == before.encode(), "refused room changes nothing");
+        return before;
+    }
     hold(expected.save(forest).encode() == expected.encode(), "room changes nothing else");
     const std::vector<double> later = predict<Case>(forest, rows);
     if (expected.settings.n_classes == before.settings.n_classes)
@@ -586,16 +610,6 @@ void change_forest(Case &given, std::size_t n_most, const Change &change) {
         change(*forest);
         given = given.save(*forest);
     } catch (const std::invalid_argument &) { // then it stays as it is
-    }
-}
-
-template <class Case> bool is_valid(Case &given) {
-    try {
-        given.check();
-        given.restore();
-        return true;
-    } catch (const std::invalid_argument &) {
-        return false;
     }
 }
 
