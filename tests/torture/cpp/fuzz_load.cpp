@@ -426,50 +426,72 @@ void resize_rows(std::vector<T> &column, std::size_t from, std::size_t to, T fil
     column = std::move(rows);
 }
 
+// Weights of features that are added are 1; codes come before numbers.
+std::vector<float> widen_weights(const std::vector<float> &weights, const Layout &from,
+                                 const Layout &to) {
+    std::vector<float> wide;
+    for (auto row = weights.begin(); row != weights.end();) {
+        const auto codes = row + static_cast<std::ptrdiff_t>(from.n_codes());
+        const auto end = row + static_cast<std::ptrdiff_t>(from.n_features());
+        wide.insert(wide.end(), row, codes);
+        wide.insert(wide.end(), to.n_codes() - from.n_codes(), 1.0F);
+        wide.insert(wide.end(), codes, end);
+        wide.insert(wide.end(), to.n_numbers - from.n_numbers, 1.0F);
+        row = end;
+    }
+    return wide;
+}
+
+std::vector<Word> widen_sets(const std::vector<Word> &sets, std::size_t n_sets,
+                             const Categories &from, const Categories &to) {
+    std::vector<Word> wide(n_sets * to.n_words());
+    for (std::size_t i = 0; i < n_sets; ++i) {
+        const Word *const set = sets.data() + i * from.n_words();
+        for (std::size_t f = 0; f < from.n_features(); ++f)
+            for (std::uint32_t code = 0; code < from.room()[f]; ++code)
+                if (from.contains(f, static_cast<float>(code), {set, set}))
+                    to.insert(f, static_cast<float>(code), wide.data() + i * to.n_words());
+    }
+    return wide;
+}
+
+template <class Case> void widen_features(Case &saved, const Layout &to) {
+    const Layout from = saved.settings.layout();
+    auto &flat = saved.flat;
+    const auto n_codes = static_cast<std::int32_t>(from.n_codes());
+    for (std::int32_t &feature : flat.feature)
+        if (feature >= n_codes) feature += static_cast<std::int32_t>(to.n_codes()) - n_codes;
+    flat.feature_weights = widen_weights(flat.feature_weights, from, to);
+    if (from.n_numbers == 0) { // then the column does not tell how many rows there are
+        flat.lower.assign(flat.kind.size() * to.n_numbers, kMissing);
+    } else {
+        resize_rows(flat.lower, from.n_numbers, to.n_numbers, kMissing);
+        resize_rows(flat.upper, from.n_numbers, to.n_numbers, kMissing);
+    }
+    flat.seen = widen_sets(flat.seen, flat.kind.size(), from.categories, to.categories);
+}
+
+// Rows of labels have a 0 for each class that is added.
+template <class Case> void widen_labels(Case &saved, const typename Case::Parameters &to) {
+    std::vector<std::size_t> widths;
+    auto &labels = saved.flat.labels;
+    labels.for_each(saved.parameters(), [&](const char *, auto &, std::size_t width, auto) {
+        widths.push_back(width);
+    });
+    auto before = widths.begin();
+    labels.for_each(to,
+                    [&]<class T>(const char *, std::vector<T> &column, std::size_t width, auto) {
+                        if (width != kVector) resize_rows(column, *before, width, T{0});
+                        ++before;
+                    });
+}
+
 // What a forest must be after its room has grown: nothing was seen of new features and categories,
 // and no label is of a new class.
 template <class Case> Case widen(Case saved, const Settings &larger) {
-    const Layout from = saved.settings.layout(), to = larger.layout();
-    auto &flat = saved.flat;
-    const auto shift = static_cast<std::int32_t>(to.n_codes() - from.n_codes());
-    for (std::int32_t &feature : flat.feature)
-        if (feature >= static_cast<std::int32_t>(from.n_codes())) feature += shift;
-    std::vector<float> weights;
-    for (auto row = flat.feature_weights.begin(); row != flat.feature_weights.end();) {
-        const auto codes = row + static_cast<std::ptrdiff_t>(from.n_codes());
-        const auto end = row + static_cast<std::ptrdiff_t>(from.n_features());
-        weights.insert(weights.end(), row, codes);
-        weights.insert(weights.end(), to.n_codes() - from.n_codes(), 1.0F);
-        weights.insert(weights.end(), codes, end);
-        weights.insert(weights.end(), to.n_numbers - from.n_numbers, 1.0F);
-        row = end;
-    }
-    flat.feature_weights = std::move(weights);
-    // Without numbers, the column does not tell how many rows there are.
-    if (from.n_numbers == 0) flat.lower.assign(flat.kind.size() * to.n_numbers, kMissing);
-    if (from.n_numbers > 0) resize_rows(flat.lower, from.n_numbers, to.n_numbers, kMissing);
-    if (from.n_numbers > 0) resize_rows(flat.upper, from.n_numbers, to.n_numbers, kMissing);
-    std::vector<Word> seen(flat.kind.size() * to.categories.n_words());
-    for (std::size_t leaf = 0; leaf < flat.kind.size(); ++leaf) {
-        const Word *const old = flat.seen.data() + leaf * from.categories.n_words();
-        for (std::size_t f = 0; f < from.n_codes(); ++f)
-            for (std::uint32_t code = 0; code < from.categories.room()[f]; ++code)
-                if (from.categories.contains(f, static_cast<float>(code), {old, old}))
-                    to.categories.insert(f, static_cast<float>(code),
-                                         seen.data() + leaf * to.categories.n_words());
-    }
-    flat.seen = std::move(seen);
-    std::vector<std::size_t> widths;
-    flat.labels.for_each(saved.parameters(), [&](const char *, auto &, std::size_t width, auto) {
-        widths.push_back(width);
-    });
+    widen_features(saved, larger.layout());
+    widen_labels(saved, larger.parameters<typename Case::Parameters>());
     saved.settings = larger;
-    auto width_before = widths.begin();
-    flat.labels.for_each(saved.parameters(), [&]<class T>(const char *, std::vector<T> &column,
-                                                          std::size_t width, auto) {
-        if (width != kVector) resize_rows(column, *width_before, width, T{0});
-        ++width_before;
-    });
     return saved;
 }
 
@@ -536,14 +558,16 @@ template <class Case> void try_out(Bytes bytes) {
     Case grown = grow_room(*forest, given, random);
     const auto grown_again = restore_saved(grown);
     hold(grown.save(*grown_again).encode() == grown.encode(), "a grown forest is restored");
-    // A row of the earlier layout is one of the later layout with missing values.
-    const auto earlier = rows.draw(2, Use::kLearn);
-    const auto later = Case::kIsBounded ? earlier : earlier.widened(grown.settings.layout());
-    hold(learn(*forest, grown, earlier, Way::kBatch) ==
-             learn(*grown_again, grown, later, Way::kTestThenTrain),
-         "both learn the same rows");
-    hold(grown.save(*forest).encode() == grown.save(*grown_again).encode(),
-         "rows of an earlier layout are learned");
+    if (random.is_lucky(2)) { // else rows of the later layout come first
+        // A row of the earlier layout is one of the later layout with missing values.
+        const auto earlier = rows.draw(2, Use::kLearn);
+        const auto later = Case::kIsBounded ? earlier : earlier.widened(grown.settings.layout());
+        hold(learn(*forest, grown, earlier, Way::kBatch) ==
+                 learn(*grown_again, grown, later, Way::kTestThenTrain),
+             "both learn the same rows");
+        hold(grown.save(*forest).encode() == grown.save(*grown_again).encode(),
+             "rows of an earlier layout are learned");
+    }
     hold_alike(*forest, *grown_again, grown, random);
 }
 
