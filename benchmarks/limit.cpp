@@ -1,9 +1,9 @@
-// Learns a stream, counts what it loads, and measures how fast this machine could have read it.
+// Learns a stream, counts the bytes it loads, and measures how fast this machine can read them.
 //
 // limit FILE ROWS FEATURES CLASSES TIMED prints, per sample of the last tenth of the stream, the
 // CPU seconds, nodes visited and bytes loaded; the forest's bytes; the read bandwidth of a block of
 // that size, in bytes per second; and where the seconds go (see `Parts`). As many forests learn as
-// it takes to time so many rows. The file holds float32 features, then uint32 labels.
+// are needed to time so many rows. The file holds float32 features, then uint32 labels.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -19,12 +19,14 @@
 #include <vector>
 
 #include "amforest/forest.hpp"
+#include "amforest/labels/class_counts.hpp"
 
 using namespace amforest;
 
 namespace {
 
 using Counts = ClassCounts<std::uint32_t>;
+using Classifier = Forest<Restricted, Counts>;
 
 constexpr std::uint64_t kTrees = 10;
 
@@ -51,7 +53,7 @@ std::uint64_t sum(const std::vector<Lanes> &block) {
 double read_bandwidth(std::size_t bytes) {
     const std::vector<Lanes> block(bytes / sizeof(Lanes) + 1, Lanes{1, 2, 3, 4});
     const std::size_t passes = 1 + (std::size_t{1} << 28) / bytes;
-    volatile std::uint64_t sink = 0; // so that the sums are not left out
+    volatile std::uint64_t sink = 0; // so that the compiler keeps the sums
     double best = 0;
     for (int repetition = 0; repetition < 7; ++repetition) {
         const double start = cpu_seconds();
@@ -68,6 +70,10 @@ struct Stream {
     std::vector<std::uint32_t> y;
 
     std::size_t last_tenth() const { return n_rows - n_rows / 10; }
+    Layout layout() const { return {Categories(), n_features}; }
+    Matrix matrix(std::size_t first, std::size_t count) const {
+        return {&X[first * n_features], count, n_features, 0};
+    }
 };
 
 bool read(Stream &stream, const char *path) {
@@ -83,29 +89,34 @@ bool read(Stream &stream, const char *path) {
     return static_cast<bool>(file);
 }
 
-std::vector<Tree<Counts>> new_trees(const Stream &stream, std::uint64_t seed) {
+Classifier::Common common_of(const Stream &stream) {
     const std::size_t k = stream.n_classes;
-    const auto prior = std::make_shared<ClassPrior>(k, k > 2 ? 0.01 : 0.5);
-    std::vector<Tree<Counts>> trees;
+    ClassParameters parameters{.n_classes = k, .capacity = k, .dirichlet = k > 2 ? 0.01 : 0.5};
+    parameters.validate();
+    return {stream.layout(), {}, {}, std::make_shared<ClassParameters>(parameters)};
+}
+
+std::vector<Classifier::Tree> build_trees(const Classifier::Common &common, std::uint64_t seed) {
+    std::vector<Classifier::Tree> trees;
     std::mt19937_64 words(seed); // a state of small numbers would make all first splits at once
     for (std::size_t t = 0; t < kTrees; ++t)
-        trees.emplace_back(Layout{Categories(), stream.n_features}, Options{}, Counts(prior, k),
+        trees.emplace_back(Restricted(common.layout, common.domain, {}), common.options,
+                           Counts(common.parameters),
                            Rng::State{words(), words(), words(), words()}, kTrees);
     return trees;
 }
 
-void learn(Forest<Counts> &forest, const Stream &stream, std::size_t first, std::size_t last) {
-    const std::size_t d = stream.n_features;
+void learn(Classifier &forest, const Stream &stream, std::size_t first, std::size_t last) {
     while (first < last) {
-        const std::size_t count = std::min(forest.rows_at_once(), last - first);
-        Forest<Counts>::Batch(forest, count, {})
-            .learn({&stream.X[first * d], count, d}, {&stream.y[first], count}, {}, 1);
+        const std::size_t count = std::min(forest.chunk_size(), last - first);
+        Classifier::Batch(forest, count, {})
+            .learn(stream.matrix(first, count), {&stream.y[first], count}, {}, 1);
         first += count;
     }
 }
 
 // Reads all that learning (x, y) will read.
-void fetch(const Tree<Counts> &tree, Point x, std::uint32_t y, std::vector<NodeId> &path) {
+void fetch(const Classifier::Tree &tree, Point x, std::uint32_t y, std::vector<NodeId> &path) {
     double sum = 0;
     path.clear();
     for (NodeId v = tree.arena().root(); true;) {
@@ -113,14 +124,14 @@ void fetch(const Tree<Counts> &tree, Point x, std::uint32_t y, std::vector<NodeI
         sum += tree.labels().count(v, y) + tree.labels().n_samples(v);
         if (is_leaf(v)) break;
         const InnerNode &node = tree.arena().inner(v);
-        sum += node.share;
+        sum += node.weight.share;
         v = node.child[tree.side_of(node, x.values)];
     }
     for (float extension = 1; extension > 0 && !path.empty(); path.pop_back()) {
         extension = tree.arena().extension(path.back(), x);
         sum += static_cast<double>(extension);
     }
-    volatile double sink = sum; // so that the reading is not left out
+    volatile double sink = sum; // so that the compiler keeps the reads
     static_cast<void>(sink);
 }
 
@@ -131,7 +142,8 @@ struct Cost {
     std::size_t bytes = 0; // of the last forest
 
     void measure(const Stream &stream, std::uint64_t seed) {
-        Forest<Counts> forest(new_trees(stream, seed));
+        const Classifier::Common common = common_of(stream);
+        Classifier forest(common, build_trees(common, seed), 0);
         learn(forest, stream, 0, stream.last_tenth());
         const Counters before = counters;
         const double start = cpu_seconds();
@@ -139,35 +151,39 @@ struct Cost {
         seconds += cpu_seconds() - start;
         visits += counters.visits - before.visits;
         loaded += counters.bytes - before.bytes;
-        bytes = forest.bytes();
+        bytes = forest.inspect([](const auto &, std::span<const Classifier::Tree> trees, auto) {
+            std::size_t sum = 0;
+            for (const Classifier::Tree &tree : trees) sum += tree.bytes();
+            return sum;
+        });
     }
 };
 
-// Where the time goes. Blocks of a few rows are learnt by a tree in one of three ways, in turn: as
-// they come; just after all that they read was read, so that they find it in the cache; and once
-// more, just after they were learnt, so that moreover nothing is new.
+// Where the time goes. A tree learns blocks of a few rows in one of three ways, alternately: as
+// they come; just after all that they read was read, so that it is in the cache; and once more,
+// just after they were learned, so that moreover nothing is new.
 struct Parts {
     enum Way { kAsTheyCome, kInCache, kOnceMore, kWays };
 
     void measure(const Stream &stream, std::uint64_t seed) {
         constexpr std::size_t kBlock = 4; // whose nodes fit into the smallest cache
-        const Layout layout{Categories(), stream.n_features};
-        const PreparedRows rows(layout, {stream.X.data(), stream.n_rows, stream.n_features});
-        std::vector<Tree<Counts>> trees = new_trees(stream, seed);
-        const auto learn = [&](Tree<Counts> &tree, std::size_t first, std::size_t count) {
+        const Classifier::Common common = common_of(stream);
+        const PreparedRows rows(common.layout, stream.matrix(0, stream.n_rows));
+        std::vector<Classifier::Tree> trees = build_trees(common, seed);
+        const auto learn = [&](Classifier::Tree &tree, std::size_t first, std::size_t count) {
             tree.learn(
                 [&](std::size_t i) { return Row{rows[first + i], stream.y[first + i], 1.0}; },
                 count);
         };
-        for (Tree<Counts> &tree : trees) {
+        for (Classifier::Tree &tree : trees) {
             tree.make_room(stream.n_rows + stream.n_rows / 10);
             learn(tree, 0, stream.last_tenth());
         }
-        std::size_t turn = 0;
-        for (Tree<Counts> &tree : trees)
+        std::size_t n_blocks = 0;
+        for (Classifier::Tree &tree : trees)
             for (std::size_t first = stream.last_tenth(); first + kBlock <= stream.n_rows;
                  first += kBlock) {
-                const std::size_t way = turn++ % kWays;
+                const std::size_t way = n_blocks++ % kWays;
                 if (way == kInCache)
                     for (std::size_t i = first; i < first + kBlock; ++i)
                         fetch(tree, rows[i], stream.y[i], path_);

@@ -33,9 +33,9 @@ using Shape = std::vector<std::size_t>;
 // Single rows go through numpy's own interface: nanobind's way of reading and building an array, or
 // the buffer protocol, would be a good part of the cost.
 
-// The values of a one-dimensional array. What is too large for float32 becomes infinite and is
-// refused later.
-inline std::vector<float> floats_of(nb::handle array) {
+// The values of a one-dimensional contiguous array of floats; nothing if it is none. What is too
+// large for float32 becomes infinite and is refused later.
+inline std::optional<std::vector<float>> floats_of(nb::handle array) {
     auto *row = reinterpret_cast<PyArrayObject *>(array.ptr());
     if (PyArray_Check(array.ptr()) && PyArray_NDIM(row) == 1 && PyArray_ISCARRAY_RO(row)) {
         const auto copy = [row]<class T>(const T *from) {
@@ -45,7 +45,7 @@ inline std::vector<float> floats_of(nb::handle array) {
         if (PyArray_TYPE(row) == NPY_FLOAT) return copy(static_cast<const float *>(data));
         if (PyArray_TYPE(row) == NPY_DOUBLE) return copy(static_cast<const double *>(data));
     }
-    throw nb::type_error("a row must be a contiguous array of float32 or float64");
+    return std::nullopt;
 }
 
 // A new one-dimensional array with the values.

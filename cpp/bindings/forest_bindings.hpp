@@ -268,12 +268,15 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         });
     }
 
-    static void learn_row(Forest &forest, nb::handle x, Label y, double weight) {
-        const std::vector<float> values = floats_of(x);
+    // False, and nothing is learned, if x is no array that can be read as it is, or if the weights
+    // of all rows would add up to more than the forest counts.
+    static bool learn_row(Forest &forest, nb::handle x, Label y, double weight) {
+        const std::optional<std::vector<float>> values = floats_of(x);
+        if (!values) return false;
         check_weight(weight);
-        const Matrix row{values.data(), 1, values.size()};
+        const Matrix row{values->data(), 1, values->size()};
         forest.check(row, "x", [=](std::size_t) { return weight > 0; });
-        without_gil([&] { forest.learn(row, y, weight); });
+        return without_gil([&] { return forest.learn(row, y, weight); });
     }
 
     static Output<double> predict_then_learn(Forest &forest, const Features &X, const LabelArray &y,
@@ -350,9 +353,11 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         return to_numpy(std::move(values), {X.shape(0), forest.n_trees(), size});
     }
 
+    // None if x is no array that can be read as it is.
     static nb::object predict_row(const Forest &forest, nb::handle x) {
-        const std::vector<float> values = floats_of(x);
-        const Matrix row{values.data(), 1, values.size()};
+        const std::optional<std::vector<float>> values = floats_of(x);
+        if (!values) return nb::none();
+        const Matrix row{values->data(), 1, values->size()};
         forest.check(row, "x", [](std::size_t) { return false; });
         thread_local std::vector<double> out; // kept for the next call
         without_gil([&] { forest.predict(row, out, 1); });

@@ -56,7 +56,7 @@ template <class Partition, LabelModel Labels> class Forest {
         n_rows_ = other.n_rows_;
         trees_.reserve(other.n_trees());
         for (const auto &tree : other.trees_)
-            trees_.emplace_back(tree, common_.layout, common_.parameters);
+            trees_.emplace_back(tree, common_.layout, common_.parameters, other.n_trees());
     }
 
     const Layout &layout() const { return common_.layout; }
@@ -126,6 +126,7 @@ template <class Partition, LabelModel Labels> class Forest {
             : forest_(forest), n_outputs_(n_outputs), parameters_(parameters),
               by_tree_(forest.n_trees() * std::min(n_rows, forest.chunk_size()) * n_outputs) {
             const auto lock = forest.write_lock();
+            if (parameters) forest.common_.parameters->check_update(*parameters);
             forest.make_room(n_rows, weights);
             make_mixtures();
         }
@@ -198,7 +199,10 @@ template <class Partition, LabelModel Labels> class Forest {
             auto lock = forest_.write_lock();
             forest_.make_room(X.n_rows, {});
             make_mixtures();
-            if (parameters_) *forest_.common_.parameters = *parameters_;
+            if (parameters_) {
+                forest_.common_.parameters->check_update(*parameters_);
+                *forest_.common_.parameters = *parameters_;
+            }
             parameters_.reset();
             if (have_gaps(X)) forest_.expect_gaps();
             return lock;
@@ -247,14 +251,17 @@ template <class Partition, LabelModel Labels> class Forest {
         std::vector<double> by_tree_, mixtures_;
     };
 
-    // Learns one row: the fast way of a batch.
-    void learn(const Matrix &x, Label y, double weight) {
+    // Learns one row: the fast way of a batch. False, and nothing is learned, if the weights of all
+    // rows would add up to too much.
+    [[nodiscard]] bool learn(const Matrix &x, Label y, double weight) {
         const PreparedRows rows(layout(), x);
         const auto lock = write_lock();
         require(Labels::accepts(*common_.parameters, y), Labels::kAccepted);
+        if (largest_weight() + weight > Labels::kMost) return false;
         make_room(1, {&weight, 1});
         if (have_gaps(x)) expect_gaps();
         learn_and_count({rows[0], y, weight});
+        return true;
     }
 
     // out[row][output], with as many outputs as the forest has now. Returns how many.
@@ -417,17 +424,20 @@ template <class Partition, LabelModel Labels> class Forest {
     void make_room(std::size_t n_rows, std::span<const double> weights) {
         // In the order in which a root adds them, for the same rounding; which preserves order, so
         // that the largest tree suffices.
-        double total = 0;
-        for (const Tree &tree : trees_) {
-            total = std::max(total, tree.total_weight());
-            if (tree.n_rows() + n_rows > kMostRows)
-                throw std::length_error("a tree learns at most 2**31 - 1 rows");
-        }
+        double total = largest_weight();
+        if (n_rows_ + n_rows > kMostRows) // no tree has learned more rows than the forest
+            throw std::length_error("a forest learns at most 2**31 - 1 rows");
         total = weights.empty() ? total + static_cast<double>(n_rows)
                                 : std::accumulate(weights.begin(), weights.end(), total);
         if (total > Labels::kMost)
             throw std::length_error("the weights of all rows add up to too much");
         for (Tree &tree : trees_) tree.make_room(n_rows);
+    }
+
+    double largest_weight() const {
+        double largest = 0;
+        for (const Tree &tree : trees_) largest = std::max(largest, tree.total_weight());
+        return largest;
     }
 
     void count_row(double weight) { n_rows_ += weight == 0 ? 0 : 1; }

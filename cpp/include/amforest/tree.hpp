@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "amforest/base/parallel.hpp"
+#include "amforest/base/require.hpp"
 #include "amforest/base/rng.hpp"
 #include "amforest/labels/label_model.hpp"
 #include "amforest/options.hpp"
@@ -46,13 +47,14 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     }
 
     // A copy with the features of a later layout, or the classes of other parameters, or the counts
-    // of another label model. The number of leaves stays limited as it was.
+    // of another label model. Larger nodes leave room for fewer leaves, as in a restored tree.
     template <LabelModel Others>
     Tree(const Tree<Partition, Others> &earlier, const Layout &layout,
-         std::shared_ptr<const Parameters> parameters)
+         std::shared_ptr<const Parameters> parameters, std::size_t n_trees)
         : options_(earlier.options_), partition_(earlier.partition_, layout),
           labels_(earlier.labels_, std::move(parameters)), rng_(earlier.rng_),
-          n_rows_(earlier.n_rows_), max_leaves_(earlier.max_leaves_) {
+          n_rows_(earlier.n_rows_), max_leaves_(max_leaves(n_trees)) {
+        require(max_leaves_ > 0, "max_nodes and max_bytes must let each tree have a node");
         make_room(1);
     }
 

@@ -23,7 +23,7 @@ from amforest._core import (
     WeightedClassifierForest,
 )
 from amforest._forest.class_labels import ClassLabels, NumberLabels
-from amforest._forest.encoder import Encoder, Part, is_core_row
+from amforest._forest.encoder import Encoder, Part
 from amforest._forest.limits import MOST_CLASSES, MOST_COUNTED, MOST_THREADS
 from amforest._forest.losses import Floats
 
@@ -49,11 +49,10 @@ class Fitted:
 class CoreHandle:
     """What an estimator has beside its parameters."""
 
-    __slots__ = ("fitted", "lock", "n_countable", "n_rejected", "progress")
+    __slots__ = ("fitted", "lock", "n_rejected", "progress")
 
     def __init__(self) -> None:
         self.fitted: Fitted | None = None
-        self.n_countable = 0.0  # the rows that `learn_one` may learn before it checks the counts
         self.lock = RLock()  # held by the thread that learns
         self.n_rejected = 0  # rows that could not be learned; no part of the model
         self.progress = (0.0, 0.0)  # of test-then-train: the sums of weights and losses
@@ -158,7 +157,6 @@ class LearningCall:
 
     def __enter__(self) -> None:
         self.handle.lock.acquire()
-        self.handle.n_countable = 0
 
     def __exit__(
         self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
@@ -204,9 +202,10 @@ def count_threads(n_jobs: int | None) -> int:
 
 def predict_row(fitted: Fitted, x: Sequence[Any] | NDArray[Any]) -> Floats:
     """Return the prediction of one row, with as many columns as the core has classes."""
-    encoder = fitted.encoder
-    row: Any = x if encoder.categories is None and is_core_row(x) else encoder.row(x)
-    return fitted.core.predict_row(row)
+    encoder, core = fitted.encoder, fitted.core
+    if encoder.categories is None and (prediction := core.predict_row(x)) is not None:
+        return prediction
+    return cast(Floats, core.predict_row(encoder.row(x)))
 
 
 def join_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
@@ -269,20 +268,13 @@ def drop_numbers(core: Core, n_numbers: int) -> Core:
     return restore_core(state | {"n_numbers": n_numbers})
 
 
-def countable_weight(core: Core) -> float:
-    """Return the weight that the core, as it is, can still count."""
-    if isinstance(core, WholeCountsCore):
-        return MOST_COUNTED - core.total_weight
-    return np.inf
-
-
 def can_count(core: Core, weight: Any) -> bool:
     """Return whether the core, as it is, can count so many rows, or a row of this weight."""
     if not isinstance(weight, (int, float)) or not weight >= 0:
         return False
     if not isinstance(core, WholeCountsCore):
         return True
-    return weight % 1 == 0 and weight <= countable_weight(core)
+    return weight % 1 == 0 and core.total_weight + weight <= MOST_COUNTED
 
 
 def count_exactly(core: Core, weights: int | Floats) -> Core:

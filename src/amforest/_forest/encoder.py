@@ -164,16 +164,6 @@ def row_of_numbers(x: Sequence[float] | NDArray[Any]) -> Floats:
     return row
 
 
-def is_core_row(x: Any) -> TypeGuard[NDArray[Any]]:
-    """Return whether the core takes the row as it is: contiguous floats in one dimension."""
-    if type(x) is not np.ndarray:
-        return False
-    dtype = x.dtype
-    if dtype is _FLOAT64:
-        return x.strides == _STRIDES_64
-    return dtype is _FLOAT32 and x.strides == _STRIDES_32
-
-
 class Part(NamedTuple):
     """Rows to be learned at once; `new` holds the label that the first of them adds, if any."""
 

@@ -22,7 +22,6 @@ from amforest._forest.core_handle import (
     can_count,
     count_exactly,
     count_threads,
-    countable_weight,
     join_parts,
     reserve_columns,
 )
@@ -32,7 +31,6 @@ from amforest._forest.encoder import (
     Encoder,
     NamedColumns,
     Part,
-    is_core_row,
     row_of_numbers,
 )
 from amforest._forest.inputs import (
@@ -166,17 +164,13 @@ class Estimator(BaseEstimator):
         with handle.lock:
             try:
                 fitted = handle.fitted
-                if (
+                if not (
                     fitted is not None
-                    and handle.n_countable > 0
                     and sample_weight == 1
                     and fitted.encoder.categories is None
-                    and is_core_row(x)
                     and (label := fitted.labels.encode_one(y)) is not None
+                    and fitted.core.learn_row(x, label, 1.0)  # type: ignore[arg-type]
                 ):
-                    fitted.core.learn_row(x, label, 1.0)  # type: ignore[arg-type]
-                    handle.n_countable -= 1
-                else:
                     self._learn_any_row(x, y, sample_weight)
             except Exception:
                 handle.n_rejected += 1
@@ -193,11 +187,8 @@ class Estimator(BaseEstimator):
         encoder, labels, core = fitted.encoder, fitted.labels, fitted.core
         label = labels.encode_one(y) if can_count(core, weight) else None
         row = None if label is None else encoder.row(x)
-        if row is None or encoder.has_unknown(row):
+        if row is None or encoder.has_unknown(row) or not core.learn_row(row, label, weight):  # type: ignore[arg-type]
             self._learn_batch(encoder.row_table(x), [y], sample_weight=[weight])
-        else:
-            core.learn_row(row, label, weight)  # type: ignore[arg-type]
-        self._handle.n_countable = countable_weight(self._core)
 
     def _learn(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> Self:
         handle = self._handle

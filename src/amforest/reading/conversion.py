@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from amforest._forest.limits import LARGEST_FEATURE
+
 Mask: TypeAlias = NDArray[np.bool_]
 # The values, with null for those that do not fit; and which do not fit (None: all fit).
 Converted: TypeAlias = tuple[pa.Array, Mask | None]

@@ -3,9 +3,9 @@
 //     faults_arm(n)        the n-th allocation from now on fails, counted from 1
 //     faults_arm_from(n)   the n-th fails, and all after it
 //     faults_disarm()      nothing fails any more; returns how many were counted
-//     faults_site()        where the first that failed was asked for, as an offset in the core
+//     faults_site()        where the first failed one was requested, as an offset in the core
 //
-// What counts is memory that the core asks for itself, by operator new, malloc and its kin, mmap or
+// What counts is memory that the core itself requests, by operator new, malloc and its kin, mmap or
 // mremap, and threads that it starts: calls that return into _core*.so (a thread's returns into
 // libstdc++, which starts it for the core). Python's, numpy's and others' are left alone.
 #include <dlfcn.h>
@@ -25,7 +25,7 @@
 #include <new>
 
 extern "C" {
-// The C library's own, which need no looking up.
+// The C library's own, which need no dlsym.
 void *__libc_malloc(std::size_t);
 void *__libc_calloc(std::size_t, std::size_t);
 void *__libc_realloc(void *, std::size_t);
@@ -75,7 +75,7 @@ void arm(long from, long to) {
     armed = true;
 }
 
-// Whether this very call shall fail.
+// Whether this call fails.
 bool fails(const void *caller, bool is_thread = false) {
     if (!armed.load(std::memory_order_relaxed)) return false;
     if (!core.holds(caller) && !(is_thread && standard.holds(caller))) return false;

@@ -1,153 +1,135 @@
-// What the fuzzer's bytes mean: a model file, as the core sees it.
+// The meaning of the fuzzer's bytes: a model file, as the core reads it.
 //
 // Settings of a fixed size, then the columns of a FlatForest, each as a length and its elements.
-// Where the bytes end early, what is missing is zero or empty: so any bytes mean something.
+// Where the bytes end early, the rest is zero or empty: so any bytes are a case.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
+#include <stdexcept>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "amforest/restoring.hpp"
+#include "amforest/io/restore.hpp"
+#include "amforest/labels/class_counts.hpp"
+#include "amforest/labels/running_mean.hpp"
 
 namespace amforest {
 
 using Bytes = std::span<const std::uint8_t>;
 
 struct Settings {
-    std::uint8_t model = 0; // which label model: see `with_model`
+    std::uint8_t model = 0; // the label model and the partition: see `with_case`
     std::uint8_t n_codes = 0;
     std::uint8_t use_aggregation = 1, split_pure = 0, charge_first = 0, predict_extends = 0;
     std::uint16_t n_classes = 2, capacity = 2;
     std::uint16_t room[3] = {}; // of each categorical feature
     std::uint32_t n_numbers = 0;
-    std::uint32_t rows_seed = 0; // of the rows that are learnt and forecast
+    std::uint32_t rows_seed = 0; // of the rows that are learned and predicted
     double step = 1, alpha = 0.5, beta = 0, discount = 0;
     double lifetime = std::numeric_limits<double>::infinity(), dirichlet = 0.5;
     std::uint64_t max_nodes = kUnlimited, max_bytes = kUnlimited, n_samples = 0;
-};
-static_assert(std::has_unique_object_representations_v<std::uint64_t> && sizeof(Settings) == 96);
 
-// How the label models differ where a forest is made.
-template <class Labels> Labels new_labels(const Settings &, const std::shared_ptr<ClassPrior> &);
-template <> inline RunningMean new_labels(const Settings &, const std::shared_ptr<ClassPrior> &) {
-    return {};
-}
-template <>
-inline ClassCounts<std::uint32_t> new_labels(const Settings &settings,
-                                             const std::shared_ptr<ClassPrior> &prior) {
-    return {prior, settings.capacity};
-}
-template <>
-inline ClassCounts<double> new_labels(const Settings &settings,
-                                      const std::shared_ptr<ClassPrior> &prior) {
-    return {prior, settings.capacity};
-}
+    std::vector<std::uint32_t> rooms() const { return {room, room + n_codes % 4}; }
 
-template <class Labels> struct Case {
-    static constexpr bool kHasClasses = !std::is_same_v<Labels, RunningMean>;
+    Layout layout() const { return {Categories(rooms()), n_numbers}; }
 
-    Settings settings;
-    std::vector<float> bounds; // lower, then upper ends; empty: the restricted partition
-    FlatForest<Labels, Owned> flat;
-
-    std::size_t n_classes() const { return kHasClasses ? settings.n_classes : 0; }
-
-    // Calls use(column, width of its rows, or 1).
-    template <class Use> void for_each_column(const Use &use) {
-        use(bounds, std::size_t{1});
-        flat.for_each_column(layout(), n_classes(),
-                             [&](const char *, auto &column, std::size_t width, std::size_t) {
-                                 use(column, width == kVector ? 1 : width);
-                             });
-    }
-
-    std::vector<std::uint32_t> room() const {
-        return {settings.room, settings.room + settings.n_codes % 4};
-    }
-
-    Layout layout() const {
-        Layout layout{Categories(room()), settings.n_numbers};
-        const auto half = static_cast<std::ptrdiff_t>(bounds.size() / 2);
-        layout.lower.assign(bounds.begin(), bounds.begin() + half);
-        layout.upper.assign(bounds.begin() + half, bounds.begin() + 2 * half);
-        return layout;
+    void set(const Layout &layout) {
+        n_numbers = static_cast<std::uint32_t>(layout.n_numbers);
+        n_codes = static_cast<std::uint8_t>(layout.n_codes());
+        std::ranges::copy(layout.categories.room(), room);
     }
 
     Options options() const {
-        return {settings.step,
-                settings.use_aggregation % 2 == 1,
-                settings.split_pure % 2 == 1,
-                settings.charge_first % 2 == 1,
-                settings.predict_extends % 2 == 1,
-                {settings.alpha, settings.beta},
-                settings.discount,
-                settings.lifetime,
-                settings.max_nodes,
-                settings.max_bytes};
+        return {step,
+                use_aggregation % 2 == 1,
+                split_pure % 2 == 1,
+                charge_first % 2 == 1,
+                predict_extends % 2 == 1,
+                {alpha, beta},
+                discount,
+                lifetime,
+                max_nodes,
+                max_bytes};
     }
 
-    // Throws std::invalid_argument where the binding or persistence.py does, before the trees are
-    // looked at.
-    void check() {
-        const Settings &s = settings;
-        require(s.step > 0 && s.step <= 1e100, "step");
-        require(s.alpha >= 1e-100 && s.alpha <= 1 - 0x1.0p-50, "split_prior");
-        require(s.beta >= 0 && s.beta <= 10, "split_prior");
-        require(s.discount >= 0 && std::isfinite(s.discount) && s.lifetime > 0, "lifetime");
-        require(s.n_samples > 0, "n_samples");
-        if (kHasClasses) {
-            require(s.n_classes > 0 && s.n_classes <= s.capacity, "n_classes");
-            // Not 65,535: with so many, one input can take seconds.
-            require(s.n_classes <= 4'096, "n_classes");
-            require(s.capacity <= std::max(2 * s.n_classes, s.n_classes + 1), "capacity");
-            require(s.dirichlet >= 1e-100 && s.dirichlet <= 1e100, "dirichlet");
-        }
-        require(s.n_numbers + room().size() > 0, "features");
-        for (const std::uint32_t count : room()) require(count > 0, "categories");
-        check_bounds();
-        const bool has_box = !bounds.empty();
-        require(s.beta == 0 || (has_box && !options().predict_extends), "beta");
-        require(!has_box || (std::isinf(s.lifetime) && s.discount == 0), "lifetime and discount");
-        require(kHasClasses || s.discount == 0, "discount");
-        std::size_t n_bytes = 0;
-        for_each_column([&](const auto &column, std::size_t width) {
-            require(width == 0 ? column.empty() : column.size() % width == 0, "shape");
-            n_bytes += std::span(column).size_bytes();
+    // Calls use(the setting that a label model's parameter of this name has).
+    template <class Self, class Use>
+    static void with_parameter(Self &self, std::string_view name, const Use &use) {
+        if (name == "n_classes") return use(self.n_classes);
+        if (name == "capacity") return use(self.capacity);
+        if (name == "dirichlet") return use(self.dirichlet);
+        throw std::logic_error("the settings lack a parameter of the label model");
+    }
+
+    // Not validated.
+    template <class Parameters> Parameters parameters() const {
+        Parameters parameters;
+        parameters.for_each([&](const char *name, auto &value) {
+            with_parameter(*this, name, [&](auto setting) {
+                value = static_cast<std::remove_reference_t<decltype(value)>>(setting);
+            });
         });
-        require(class_bytes() <= 64 * n_bytes + (1 << 24), "too many trees for so many classes");
+        return parameters;
     }
 
-    // What one count of every class takes, in all trees.
-    std::size_t class_bytes() const {
-        return kHasClasses ? std::size_t{8} * settings.capacity * flat.n_nodes.size() : 0;
+    template <class Parameters> Parameters valid_parameters() const {
+        auto valid = parameters<Parameters>();
+        valid.validate();
+        return valid;
     }
 
-    void check_bounds() const {
-        const std::size_t n = settings.n_numbers;
-        require(bounds.empty() || (bounds.size() == 2 * n && room().empty()), "bounds");
-        for (std::size_t j = 0; j < bounds.size() / 2; ++j)
-            require(std::abs(bounds[j]) <= kLargestFeature &&
-                        std::abs(bounds[n + j]) <= kLargestFeature && bounds[j] < bounds[n + j],
-                    "bounds");
+    template <class Parameters> void set_parameters(const Parameters &parameters) {
+        parameters.for_each([&](const char *name, const auto &value) {
+            with_parameter(*this, name, [&](auto &setting) {
+                setting = static_cast<std::remove_reference_t<decltype(setting)>>(value);
+            });
+        });
     }
 };
+static_assert(sizeof(Settings) == 96); // no padding: the bytes are the settings
+
+// The domain of each partition, as the binding checks it; `bounds` has lower, then upper ends.
+
+inline Everywhere checked_domain(const std::vector<float> &bounds, const Settings &settings,
+                                 const Everywhere &) {
+    require(bounds.empty() && settings.beta == 0, "bounds");
+    return {};
+}
+
+inline Bounds checked_domain(const std::vector<float> &bounds, const Settings &settings,
+                             const Bounds &) {
+    const std::size_t n = settings.n_numbers;
+    require(settings.rooms().empty() && bounds.size() == 2 * n, "bounds");
+    require(std::isinf(settings.lifetime) && settings.discount == 0, "lifetime and discount");
+    require(settings.beta == 0 || !settings.options().predict_extends, "beta");
+    const std::span<const float> lower = std::span(bounds).first(n),
+                                 upper = std::span(bounds).last(n);
+    for (std::size_t j = 0; j < n; ++j)
+        require(std::abs(lower[j]) <= kLargestFeature && std::abs(upper[j]) <= kLargestFeature &&
+                    lower[j] < upper[j],
+                "bounds");
+    return {{lower.begin(), lower.end()}, {upper.begin(), upper.end()}};
+}
 
 // Bytes
 
-class Reader {
+class ByteReader {
   public:
-    explicit Reader(Bytes bytes) : rest_(bytes) {}
+    explicit ByteReader(Bytes bytes) : rest_(bytes) {}
 
     template <class T> void read(std::span<T> to) {
-        const Bytes taken = rest_.first(std::min(rest_.size(), to.size_bytes()));
-        if (!taken.empty()) std::memcpy(to.data(), taken.data(), taken.size());
-        rest_ = rest_.subspan(taken.size());
+        const Bytes next = rest_.first(std::min(rest_.size(), to.size_bytes()));
+        if (!next.empty()) std::memcpy(to.data(), next.data(), next.size());
+        rest_ = rest_.subspan(next.size());
     }
 
     template <class T> void read(std::vector<T> &column) {
@@ -161,87 +143,146 @@ class Reader {
     Bytes rest_;
 };
 
-template <class Labels> Case<Labels> decoded(Bytes bytes) {
-    Case<Labels> read;
-    Reader reader(bytes);
-    reader.read(std::span(&read.settings, 1));
-    read.for_each_column([&](auto &column, std::size_t) { reader.read(column); });
-    return read;
-}
+// A forest in a model file.
+template <class PartitionOf, LabelModel LabelsOf> struct Case {
+    using Partition = PartitionOf;
+    using Labels = LabelsOf;
+    using Label = typename Labels::Label;
+    using Parameters = typename Labels::Parameters;
+    using Domain = typename Partition::Domain;
+    using Forest = amforest::Forest<Partition, Labels>;
+    using Tree = typename Forest::Tree;
+    using Common = typename Forest::Common;
 
-template <class Labels> std::vector<std::uint8_t> encoded(Case<Labels> from) {
-    std::vector<std::uint8_t> bytes;
-    const auto append = [&](const void *data, std::size_t size) {
-        const auto *begin = static_cast<const std::uint8_t *>(data);
-        bytes.insert(bytes.end(), begin, begin + size);
-    };
-    append(&from.settings, sizeof(Settings));
-    from.for_each_column([&](const auto &column, std::size_t) {
-        const auto size = static_cast<std::uint32_t>(column.size());
-        append(&size, sizeof size);
-        append(column.data(), column.size() * sizeof(column[0]));
-    });
-    return bytes;
-}
+    static constexpr bool kHasClasses = std::is_integral_v<Label>; // labels are indices
+    static constexpr bool kIsBounded = !std::is_empty_v<Domain>;
 
-// Calls use.template operator()<Labels>() for the label model that the bytes ask for.
-template <class Use> auto with_model(Bytes bytes, const Use &use) {
-    switch (bytes.empty() ? 0 : bytes[0] % 3) {
-    case 0:
-        return use.template operator()<ClassCounts<std::uint32_t>>();
-    case 1:
-        return use.template operator()<ClassCounts<double>>();
-    default:
-        return use.template operator()<RunningMean>();
+    Settings settings;
+    std::vector<float> bounds;
+    FlatForest<Labels, Owned> flat;
+
+    static Case decode(Bytes bytes) {
+        Case decoded;
+        ByteReader reader(bytes);
+        reader.read(std::span(&decoded.settings, 1));
+        decoded.for_each_column([&](auto &column, std::size_t) { reader.read(column); });
+        return decoded;
     }
-}
 
-// Forests
-
-template <class Labels> using Columns = FlatForest<Labels, Owned>;
-
-template <class Labels> FlatForest<Labels, Borrowed> borrowed(const Columns<Labels> &from) {
-    FlatForest<Labels, Borrowed> to;
-    to.seeds = from.seeds, to.n_nodes = from.n_nodes, to.feature = from.feature;
-    to.threshold = from.threshold, to.split_time = from.split_time, to.odds = from.odds;
-    to.odds_scale = from.odds_scale, to.kind = from.kind, to.lower = from.lower;
-    to.upper = from.upper, to.seen = from.seen;
-    to.labels.n_samples = from.labels.n_samples;
-    if constexpr (Case<Labels>::kHasClasses) {
-        to.labels.counts = from.labels.counts;
-        to.labels.label = from.labels.label;
-        to.labels.mixed = from.labels.mixed;
-    } else {
-        to.labels.mean = from.labels.mean;
-        to.labels.constant = from.labels.constant;
-    }
-    return to;
-}
-
-// As the binding does; throws std::invalid_argument if the case is refused.
-template <class Labels> std::unique_ptr<Forest<Labels>> restored_forest(const Case<Labels> &from) {
-    const Settings &s = from.settings;
-    const auto prior = std::make_shared<ClassPrior>(s.n_classes, s.dirichlet);
-    const Layout layout = from.layout();
-    const Options options = from.options();
-    auto trees = restored<Labels>(
-        borrowed<Labels>(from.flat), layout, from.n_classes(), s.n_samples,
-        [&](const Rng::State &state, std::size_t n_trees) {
-            return Tree<Labels>(layout, options, new_labels<Labels>(s, prior), state, n_trees);
+    std::vector<std::uint8_t> encode() {
+        std::vector<std::uint8_t> bytes;
+        const auto append = [&](const void *data, std::size_t size) {
+            const auto *begin = static_cast<const std::uint8_t *>(data);
+            bytes.insert(bytes.end(), begin, begin + size);
+        };
+        append(&settings, sizeof(Settings));
+        for_each_column([&](const auto &column, std::size_t) {
+            const auto size = static_cast<std::uint32_t>(column.size());
+            append(&size, sizeof size);
+            append(column.data(), std::span(column).size_bytes());
         });
-    require(trees.front().max_leaves() > 0, "max_nodes and max_bytes");
-    return std::make_unique<Forest<Labels>>(std::move(trees), s.n_samples);
-}
+        return bytes;
+    }
 
-// The case of a forest as it is now.
-template <class Labels> Case<Labels> saved(const Case<Labels> &from, const Forest<Labels> &forest) {
-    Case<Labels> to{from.settings, from.bounds, {}};
-    std::size_t n_samples = 0;
-    to.flat = flattened(forest, n_samples);
-    to.settings.n_samples = n_samples;
-    if constexpr (Case<Labels>::kHasClasses)
-        to.settings.n_classes = static_cast<std::uint16_t>(forest.forecast_size());
-    return to;
+    // Calls use(column, width of its rows, or 1).
+    template <class Use> void for_each_column(const Use &use) {
+        use(bounds, std::size_t{1});
+        flat.for_each(settings.layout(), parameters(),
+                      [&](const char *, auto &column, std::size_t width, std::size_t) {
+                          use(column, width == kVector ? 1 : width);
+                      });
+    }
+
+    Parameters parameters() const { return settings.parameters<Parameters>(); } // not validated
+    Parameters valid_parameters() const { return settings.valid_parameters<Parameters>(); }
+
+    // Throws std::invalid_argument where the binding or the reader of model files does, before the
+    // trees are read.
+    void check() {
+        const Settings &s = settings;
+        require(s.step > 0 && s.step <= 1e100, "step");
+        require(s.alpha >= 1e-100 && s.alpha <= 1 - 0x1.0p-50, "split_prior");
+        require(s.beta >= 0 && s.beta <= 10, "split_prior");
+        require(s.discount >= 0 && std::isfinite(s.discount) && s.lifetime > 0, "lifetime");
+        require(s.discount == 0 || HasTables<Labels>, "discount");
+        require(s.n_samples > 0, "n_samples");
+        valid_parameters();
+        require(s.n_classes <= 4'096, "n_classes"); // with 65,535, one input can take seconds
+        require(s.capacity <= 2 * s.n_classes, "capacity");
+        require(s.n_numbers + s.rooms().size() > 0, "features");
+        for (const std::uint32_t room : s.rooms()) require(room > 0, "categories");
+        checked_domain(bounds, s, Domain{});
+        std::size_t n_bytes = 0;
+        for_each_column([&](const auto &column, std::size_t width) {
+            require(width == 0 ? column.empty() : column.size() % width == 0, "shape");
+            n_bytes += std::span(column).size_bytes();
+        });
+        require(label_bytes() <= 64 * n_bytes + (1 << 24), "too many trees for so many classes");
+    }
+
+    // The labels of a few nodes of each tree.
+    std::size_t label_bytes() const {
+        const Labels labels(std::make_shared<Parameters>(valid_parameters()));
+        return flat.n_nodes.size() * (labels.empty_bytes() + labels.split_bytes());
+    }
+
+    // As the binding does; throws std::invalid_argument if the case is refused.
+    std::unique_ptr<Forest> restore() {
+        Common common{settings.layout(), checked_domain(bounds, settings, Domain{}),
+                      settings.options(), std::make_shared<Parameters>(valid_parameters())};
+        const FlatForest<Labels, Borrowed> columns = borrow();
+        auto trees = Restorer<Partition, Labels>(columns, common).restore(settings.n_samples);
+        require(trees.front().max_leaves() > 0, "max_nodes and max_bytes");
+        return std::make_unique<Forest>(std::move(common), std::move(trees), settings.n_samples);
+    }
+
+    // The case of a forest as it is now; the rest is as in this one.
+    Case save(const Forest &forest) const {
+        Case saved{settings, bounds, {}};
+        forest.inspect([&](const Common &common, std::span<const Tree> trees, std::size_t n_rows) {
+            saved.flat = flatten<Partition, Labels>(trees);
+            saved.settings.n_samples = n_rows;
+            saved.settings.set(common.layout);
+            saved.settings.set_parameters(*common.parameters);
+        });
+        return saved;
+    }
+
+  private:
+    FlatForest<Labels, Borrowed> borrow() {
+        std::vector<std::pair<const void *, std::size_t>> columns;
+        const auto visit = [this](auto &forest, const auto &use) {
+            forest.for_each(
+                settings.layout(), parameters(),
+                [&](const char *, auto &column, std::size_t, std::size_t) { use(column); });
+        };
+        visit(flat, [&](auto &column) { columns.emplace_back(column.data(), column.size()); });
+        FlatForest<Labels, Borrowed> borrowed;
+        auto next = columns.begin();
+        visit(borrowed, [&]<class T>(std::span<T> &column) {
+            column = {static_cast<T *>(next->first), next->second};
+            ++next;
+        });
+        return borrowed;
+    }
+};
+
+// Calls use.template operator()<Case>() for the label model and the partition of the bytes.
+template <class Use> auto with_case(Bytes bytes, const Use &use) {
+    switch (bytes.empty() ? 0 : bytes[0] % 6) {
+    case 0:
+        return use.template operator()<Case<Restricted, ClassCounts<std::uint32_t>>>();
+    case 1:
+        return use.template operator()<Case<Restricted, ClassCounts<double>>>();
+    case 2:
+        return use.template operator()<Case<Restricted, RunningMean>>();
+    case 3:
+        return use.template operator()<Case<Unrestricted, ClassCounts<std::uint32_t>>>();
+    case 4:
+        return use.template operator()<Case<Unrestricted, ClassCounts<double>>>();
+    default:
+        return use.template operator()<Case<Unrestricted, RunningMean>>();
+    }
 }
 
 } // namespace amforest

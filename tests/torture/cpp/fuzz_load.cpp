@@ -1,19 +1,23 @@
-// libFuzzer on load -> predict -> learn -> save, at the level of the core's arrays.
+// libFuzzer on load -> predict -> learn -> reserve -> save, at the level of the core's arrays.
 //
-// Claimed, for any arrays: restoring them throws std::invalid_argument or gives a forest, in memory
-// of at most 64 times their size, what one count of every class takes in each tree, and a megabyte.
-// On that forest every forecast and every table can be asked for; it learns any rows that may be
-// learnt, or refuses them and stays as it was. Saved, it is restored to the same bits, and both go
-// on alike. ASan, UBSan and LSan watch all of it.
+// The claims, for any arrays:
+// - Restoring them throws std::invalid_argument or gives a forest. It allocates at most 64 times
+//   their size, the labels of a few nodes of each tree, and a megabyte.
+// - That forest can be predicted from and inspected. It learns any valid rows, or refuses them and
+//   stays as it was.
+// - Saved, it is restored to the same bits, and both forests continue alike.
+// - Room for more features, categories and classes changes nothing else: not the structure, and not
+//   the predictions of rows of the earlier layout.
+// All runs under ASan, UBSan and LSan.
 //
-//     fuzz_load --make-corpus FOLDER     writes grown forests of many kinds, to start from
+//     fuzz_load --make-corpus FOLDER     writes forests of many kinds, to start from
 //     fuzz_load [libFuzzer's options] FOLDER
 #include <sys/mman.h>
 
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <numeric>
 #include <string>
 
 #include "fuzz_case.hpp"
@@ -36,7 +40,7 @@ void hold(bool holds, const char *claim) {
     if (!holds) fail(claim);
 }
 
-// What was tried; told at the end.
+// Counts the inputs; prints them at the end.
 struct Counts {
     std::size_t tried = 0, accepted = 0;
     ~Counts() {
@@ -44,19 +48,19 @@ struct Counts {
     }
 } counts;
 
-// Memory: all that is allocated while `counting`, freed or not.
+// Memory: all that is allocated while `is_counting`, freed or not.
 
-bool counting = false;
+bool is_counting = false;
 std::size_t allocated = 0;
 
 void count_bytes(std::size_t bytes) {
-    if (counting) allocated += bytes;
+    if (is_counting) allocated += bytes;
 }
 
 } // namespace
 
 extern "C" {
-// The linker puts these in the place of mmap and mremap (--wrap).
+// The linker replaces mmap and mremap by these (--wrap).
 void *__real_mmap(void *, std::size_t, int, int, int, off_t);
 void *__wrap_mmap(void *at, std::size_t bytes, int protection, int flags, int fd, off_t offset) {
     count_bytes(bytes);
@@ -71,27 +75,52 @@ void *__wrap_mremap(void *at, std::size_t before, std::size_t bytes, int flags, 
 
 namespace {
 
-template <class Labels>
-std::unique_ptr<Forest<Labels>> restored_in_little_memory(const Case<Labels> &given,
-                                                          std::size_t size) {
-    size += 2 * given.n_classes(); // a file names them
-    const std::size_t most = 64 * size + given.class_bytes() + (1 << 20);
+template <class Case>
+std::unique_ptr<typename Case::Forest> restore_in_little_memory(Case &given, std::size_t size) {
+    size += 2 * Case::Labels::prediction_size(given.parameters()); // a file names the classes
+    const std::size_t most = 64 * size + given.label_bytes() + (1 << 20);
     const auto check = [&] {
-        counting = false;
+        is_counting = false;
         if (allocated > most)
             std::fprintf(stderr, "%zu bytes allocated for %zu\n", allocated, size);
         hold(allocated <= most, "memory is a small multiple of the arrays'");
     };
     allocated = 0;
-    counting = true;
+    is_counting = true;
     try {
-        auto forest = restored_forest(given);
+        auto forest = given.restore();
         check();
         return forest;
     } catch (const std::invalid_argument &) {
         check();
         return nullptr;
     }
+}
+
+template <class Case> std::unique_ptr<typename Case::Forest> restore_saved(Case &saved) {
+    try {
+        return saved.restore();
+    } catch (const std::invalid_argument &error) {
+        fail(error.what());
+    }
+}
+
+template <class Case> bool is_restorable(Case &given) {
+    try {
+        given.restore();
+        return true;
+    } catch (const std::invalid_argument &) {
+        return false;
+    }
+}
+
+template <class Case> bool is_valid(Case &given) {
+    try {
+        given.check();
+    } catch (const std::invalid_argument &) {
+        return false;
+    }
+    return is_restorable(given);
 }
 
 // Rows for a forest
@@ -107,6 +136,7 @@ class Random {
         return z ^ z >> 31;
     }
     std::size_t below(std::size_t n) { return n == 0 ? 0 : next() % n; }
+    bool is_lucky(std::size_t one_in) { return below(one_in) == 0; }
     double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
     template <class T> T among(std::initializer_list<T> values) {
         return values.begin()[below(values.size())];
@@ -120,53 +150,72 @@ class Random {
     std::uint64_t state_;
 };
 
-template <class Labels> struct Stream {
-    using Label = typename Labels::Label;
+constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
-    std::size_t n_features = 0;
+template <class Label> struct Stream {
+    Layout layout;
     std::vector<float> X;
     std::vector<Label> y;
     std::vector<double> weights; // none: all are 1
 
     std::size_t size() const { return y.size(); }
-    Matrix matrix() const { return {X.data(), size(), n_features}; }
+    Matrix matrix() const { return {X.data(), size(), layout.n_features(), layout.n_codes()}; }
+
+    // The same rows in a later layout: features that it adds are missing.
+    Stream widened(const Layout &later) const {
+        Stream wide{later, {}, y, weights};
+        const auto append = [&](const float *from, std::size_t count, std::size_t n_all) {
+            wide.X.insert(wide.X.end(), from, from + count);
+            wide.X.insert(wide.X.end(), n_all - count, kMissing);
+        };
+        for (std::size_t i = 0; i < size(); ++i) {
+            const float *const row = matrix()[i];
+            append(row, layout.n_codes(), later.n_codes());
+            append(row + layout.n_codes(), layout.n_numbers, later.n_numbers);
+        }
+        return wide;
+    }
 };
 
-// Rows that may be learnt or, if they are not, at least be forecast: near the forest's own values,
-// far away, on the border, and missing.
-template <class Labels> class RowMaker {
-  public:
-    RowMaker(const Case<Labels> &given, Random &random)
-        : given_(given), layout_(given.layout()), random_(random) {}
+enum class Use { kLearn, kPredict };
 
-    Stream<Labels> stream(std::size_t n_rows, bool is_learnt, std::size_t n_classes) {
-        Stream<Labels> rows{layout_.n_features(), {}, {}, {}};
-        const bool has_gaps = random_.below(2) == 0, has_weights = random_.below(2) == 0;
+// Rows that may be learned or, if they are not, be predicted: near the forest's own values, far
+// away, on the border, and missing.
+template <class Case> class RowSource {
+    using Label = typename Case::Label;
+
+  public:
+    RowSource(const Case &given, Random &random)
+        : given_(given), layout_(given.settings.layout()),
+          domain_(checked_domain(given.bounds, given.settings, typename Case::Domain{})),
+          random_(random) {
+        collect_labels();
+    }
+
+    Stream<Label> draw(std::size_t n_rows, Use use) {
+        Stream<Label> rows{layout_, {}, {}, {}};
+        const bool has_gaps = random_.is_lucky(2), has_weights = random_.is_lucky(2);
         for (std::size_t i = 0; i < n_rows; ++i) {
             for (std::size_t f = 0; f < layout_.n_codes(); ++f)
-                rows.X.push_back(code(f, is_learnt, has_gaps));
+                rows.X.push_back(code(f, use, has_gaps));
             for (std::size_t j = 0; j < layout_.n_numbers; ++j)
-                rows.X.push_back(layout_.has_box() ? number_in_box(j) : number(has_gaps));
-            rows.y.push_back(label(n_classes));
+                rows.X.push_back(number_of(j, has_gaps, domain_));
+            rows.y.push_back(label());
             if (has_weights) rows.weights.push_back(weight());
         }
-        check_features(rows.matrix(), layout_, "X", [=](std::size_t) { return is_learnt; });
         return rows;
     }
 
   private:
-    static constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
-
-    float code(std::size_t f, bool is_learnt, bool has_gaps) {
-        if (has_gaps && random_.below(4) == 0) return kMissing;
-        if (!is_learnt && random_.below(4) == 0) return kUnknown;
+    float code(std::size_t f, Use use, bool has_gaps) {
+        if (has_gaps && random_.is_lucky(4)) return kMissing;
+        if (use == Use::kPredict && random_.is_lucky(4)) return kUnknown;
         const std::size_t room = layout_.categories.room()[f];
         return static_cast<float>(
             random_.below(random_.among({room, std::min<std::size_t>(room, 3)})));
     }
 
-    float number(bool has_gaps) {
-        if (has_gaps && random_.below(4) == 0) return kMissing;
+    float number() {
         switch (random_.below(6)) {
         case 0:
             return random_.among(
@@ -191,105 +240,147 @@ template <class Labels> class RowMaker {
         return std::abs(chosen) <= kLargestFeature ? chosen : 0.25F;
     }
 
-    float number_in_box(std::size_t j) {
-        const float lower = layout_.lower[j], upper = layout_.upper[j];
-        const float near_it = number(false);
-        if (near_it >= lower && near_it <= upper) return near_it;
-        const double inside = lower + random_.uniform() * (static_cast<double>(upper) - lower);
+    float number_of(std::size_t, bool has_gaps, const Everywhere &) {
+        return has_gaps && random_.is_lucky(4) ? kMissing : number();
+    }
+
+    float number_of(std::size_t j, bool, const Bounds &bounds) {
+        const float value = number();
+        if (bounds.hold(j, value)) return value;
+        const float lower = bounds.lower[j], upper = bounds.upper[j];
+        const double length = static_cast<double>(upper) - static_cast<double>(lower);
+        const double inside = static_cast<double>(lower) + random_.uniform() * length;
         return std::clamp(random_.among({lower, upper, static_cast<float>(inside)}), lower, upper);
     }
 
-    typename Labels::Label label(std::size_t n_classes) {
-        if constexpr (Case<Labels>::kHasClasses) {
-            return static_cast<std::uint32_t>(random_.below(n_classes));
+    // Numbers in the columns of the label model are labels near those that were learned.
+    void collect_labels() {
+        if constexpr (!Case::kHasClasses) {
+            auto columns = given_.flat.labels;
+            columns.for_each(given_.parameters(), [&](const char *, auto &column, auto...) {
+                if constexpr (std::is_same_v<decltype(column), std::vector<Label> &>)
+                    labels_.insert(labels_.end(), column.begin(), column.end());
+            });
+            labels_.insert(labels_.end(), {0, 1, kLargestLabel, -kLargestLabel});
+        }
+    }
+
+    Label label() {
+        const auto parameters = given_.parameters();
+        if constexpr (Case::kHasClasses) {
+            return static_cast<Label>(random_.below(Case::Labels::prediction_size(parameters)));
         } else {
-            const double mean =
-                given_.flat.labels.mean.empty() ? 0.5 : random_.among(given_.flat.labels.mean);
-            const double own = std::abs(mean) <= 1e75 ? mean : 1e75;
-            return random_.among({own, 0.0, 1.0, 1e75, -1e75, random_.uniform()});
+            const Label drawn = random_.is_lucky(4) ? random_.uniform() : random_.among(labels_);
+            return Case::Labels::accepts(parameters, drawn) ? drawn : kLargestLabel;
         }
     }
 
     double weight() {
-        if (Labels::kWholeWeights) return random_.among({0.0, 1.0, 1.0, 2.0, 7.0, 0x1.0p31 - 1});
+        if (Case::Labels::kHasWholeWeights)
+            return random_.among({0.0, 1.0, 1.0, 2.0, 7.0, 0x1.0p31 - 1});
         return random_.among(
             {0.0, 1.0, 0.5, 3.0, random_.uniform(), 1e-20, kLeastWeight, 0x1.0p53});
     }
 
-    const Case<Labels> &given_;
+    const Case &given_;
     Layout layout_;
+    typename Case::Domain domain_;
     Random &random_;
+    std::vector<Label> labels_; // candidates
 };
 
-// Forecasts and looks
+// Predictions and inspection
 
-template <class Labels> void hold_sane(std::span<const double> forecast) {
+template <class Case> void hold_valid(std::span<const double> prediction) {
     double sum = 0;
-    for (const double value : forecast) {
-        hold(std::isfinite(value), "forecasts are finite");
+    for (const double value : prediction) {
+        hold(std::isfinite(value), "predictions are finite");
         sum += value;
     }
-    hold(!Case<Labels>::kHasClasses || std::abs(sum - 1) < 1e-6, "probabilities sum to 1");
+    hold(!Case::kHasClasses || std::abs(sum - 1) < 1e-6, "probabilities sum to 1");
 }
 
-template <class Labels>
-std::vector<double> forecasts_of(const Forest<Labels> &forest, const Stream<Labels> &rows) {
-    const std::size_t entries = forest.forecast_size();
-    std::vector<double> all(rows.size() * entries);
-    forest.predict(rows.matrix(), all.data(), entries, 1);
+template <class Case>
+std::vector<double> predict(const typename Case::Forest &forest,
+                            const Stream<typename Case::Label> &rows) {
+    std::vector<double> all;
+    const std::size_t size = forest.predict(rows.matrix(), "X", all, 1);
+    hold(size == forest.prediction_size() && all.size() == rows.size() * size,
+         "each row has a prediction");
     for (std::size_t i = 0; i < rows.size(); ++i)
-        hold_sane<Labels>(std::span(all).subspan(i * entries, entries));
+        hold_valid<Case>(std::span(all).subspan(i * size, size));
     return all;
 }
 
-// All that may be asked of a forest.
-template <class Labels> void look_at(const Forest<Labels> &forest, const Stream<Labels> &rows) {
+// All that can be inspected.
+template <class Case>
+void inspect(const typename Case::Forest &forest, const Stream<typename Case::Label> &rows) {
     const Matrix X = rows.matrix();
-    const std::size_t n = X.n_rows, entries = forest.forecast_size(), n_trees = forest.n_trees();
-    const std::size_t n_nodes = forest.n_nodes();
-    const std::vector<double> all = forecasts_of(forest, rows);
-    std::vector<double> by_tree(n * n_trees * entries), depth(n * n_trees), row(entries);
+    const std::size_t n = X.n_rows, n_trees = forest.n_trees();
+    const std::vector<double> all = predict<Case>(forest, rows);
+    std::vector<double> by_tree, row, depth(n * n_trees);
     std::vector<std::int64_t> leaves(n * n_trees);
-    forest.predict_by_tree(X, by_tree.data(), entries, 1);
-    forest.weighted_depth(X, depth.data(), 1);
-    forest.apply(X, leaves.data(), 1);
+    const std::size_t size = forest.predict_by_tree(X, "X", by_tree, 1);
+    hold(by_tree.size() == all.size() * n_trees, "each tree has a prediction");
+    forest.weighted_depth(X, "X", depth.data(), 1);
+    forest.apply(X, "X", leaves.data(), 1);
     for (std::size_t i = 0; i < n; ++i) {
-        forest.predict_row(X.rows(i, 1), row);
-        hold(std::ranges::equal(row, std::span(all).subspan(i * entries, entries)),
-             "a row alone is forecast as among others");
+        forest.predict(X.rows(i, 1), "x", row, 1);
+        hold(std::ranges::equal(row, std::span(all).subspan(i * size, size)),
+             "a row alone has the same prediction as among others");
     }
-    for (const double value : depth)
-        hold(value >= 0 && value <= static_cast<double>(n_nodes), "depths are those of nodes");
-    for (const std::int64_t leaf : leaves)
-        hold(leaf >= 0 && static_cast<std::size_t>(leaf) < n_nodes, "leaves are in the table");
-    std::size_t n_rows = 0;
-    for (std::size_t t = 0; t < n_trees; ++t) n_rows += to_table(forest.tree(t)).n_rows();
-    hold(n_rows == n_nodes, "the tables hold all nodes");
-    hold(forest.depths().size() == n_trees && forest.bytes() > 0, "sizes can be asked for");
+    forest.inspect([&](const auto &, std::span<const typename Case::Tree> trees, std::size_t) {
+        for (std::size_t t = 0; t < n_trees; ++t) {
+            const std::size_t n_nodes = to_table(trees[t]).n_rows();
+            hold(n_nodes == trees[t].n_nodes() && trees[t].bytes() > 0, "tables have all nodes");
+            hold(depth_of(trees[t].arena()) < static_cast<std::int64_t>(n_nodes) || n_nodes == 0,
+                 "depths are those of nodes");
+            for (std::size_t i = 0; i < n && n_nodes > 0; ++i) {
+                const double own_depth = depth[i * n_trees + t];
+                const std::int64_t leaf = leaves[i * n_trees + t];
+                hold(own_depth >= 0 && own_depth <= static_cast<double>(n_nodes),
+                     "weighted depths are those of nodes");
+                hold(leaf >= 0 && leaf < static_cast<std::int64_t>(n_nodes),
+                     "leaves are in the table");
+            }
+        }
+    });
 }
 
-enum class Way { kBatch, kTestFirst, kNewClass, kSingly };
+enum class Way { kBatch, kTestThenTrain, kNewParameters, kSingly };
 
-// Whether the rows were learnt; a forest that refuses them stays as it was.
-template <class Labels>
-bool learn(Forest<Labels> &forest, const Case<Labels> &given, const Stream<Labels> &rows, Way way) {
-    using Batch = typename Forest<Labels>::Batch;
-    const Matrix X = rows.matrix();
-    const double most = std::accumulate(rows.weights.begin(), rows.weights.end(), 8.0);
-    const bool may_fail = forest.total_weight() + most > Labels::kMost;
+// Whether the forest is so near its limits that it may refuse the rows.
+template <class Case>
+bool may_refuse(const typename Case::Forest &forest, const Stream<typename Case::Label> &rows) {
+    const double more = std::accumulate(rows.weights.begin(), rows.weights.end(), 8.0);
+    return forest.inspect(
+        [&](const auto &, std::span<const typename Case::Tree> trees, std::size_t n_rows) {
+            const auto weighs_much = [&](const auto &tree) {
+                return tree.total_weight() + more > Case::Labels::kMost;
+            };
+            return n_rows + rows.size() > kMostRows || std::ranges::any_of(trees, weighs_much);
+        });
+}
+
+// Whether the rows were learned. With kNewParameters, those of `given` hold from now on.
+template <class Case>
+bool learn(typename Case::Forest &forest, const Case &given,
+           const Stream<typename Case::Label> &rows, Way way) {
+    using Batch = typename Case::Forest::Batch;
+    const Matrix X = forest.check(rows.matrix(), "X", [](std::size_t) { return true; });
+    const bool may_fail = may_refuse<Case>(forest, rows);
     const auto now = [&] {
-        return may_fail ? encoded(saved(given, forest)) : std::vector<std::uint8_t>();
+        return may_fail ? given.save(forest).encode() : std::vector<std::uint8_t>();
     };
     auto before = now();
-    const std::size_t entries = forest.forecast_size();
-    std::vector<double> forecasts(rows.size() * entries);
+    const std::size_t size = forest.prediction_size();
+    std::vector<double> predictions(rows.size() * size);
     try {
-        if (way == Way::kTestFirst)
-            Batch(forest, rows.size(), rows.weights, entries)
-                .predict_then_learn(X, rows.y, rows.weights, forecasts.data(), 1);
-        else if (way == Way::kNewClass)
-            Batch(forest, rows.size(), rows.weights, 0,
-                  ClassPrior(entries + 1, given.settings.dirichlet))
+        if (way == Way::kTestThenTrain)
+            Batch(forest, rows.size(), rows.weights, size)
+                .predict_then_learn(X, rows.y, rows.weights, predictions.data(), 1);
+        else if (way == Way::kNewParameters)
+            Batch(forest, rows.size(), rows.weights, 0, given.valid_parameters())
                 .learn(X, rows.y, rows.weights, 1);
         else if (way == Way::kBatch)
             Batch(forest, rows.size(), rows.weights).learn(X, rows.y, rows.weights, 1);
@@ -299,47 +390,185 @@ bool learn(Forest<Labels> &forest, const Case<Labels> &given, const Stream<Label
                 before = now();
             }
         return true;
-    } catch (const std::length_error &) { // the weights add up to too much
-        hold(may_fail && now() == before, "rows that are refused change nothing");
+    } catch (const std::length_error &) { // of the weights or of the rows there are too many
+        hold(may_fail && now() == before, "refused rows change nothing");
         return false;
     }
 }
 
+// Growing
+
+// Room for more of some of what there is. Bounds settle the features.
+template <class Case> Settings draw_larger(const Case &given, Random &random) {
+    Settings s = given.settings;
+    s.capacity = static_cast<std::uint16_t>(s.capacity + random.below(3));
+    if (s.n_classes < s.capacity && random.is_lucky(2)) ++s.n_classes;
+    if (Case::kIsBounded) return s;
+    Layout layout = s.layout();
+    std::vector<std::uint32_t> rooms = layout.categories.room();
+    for (std::uint32_t &room : rooms) room += static_cast<std::uint32_t>(random.below(40));
+    if (rooms.size() < std::size(s.room) && random.is_lucky(2)) rooms.push_back(1);
+    for (std::uint32_t &room : rooms) room = std::min<std::uint32_t>(room, kMostCategories);
+    s.set(Layout{Categories(std::move(rooms)), layout.n_numbers + random.below(10)});
+    return s;
+}
+
+// Rows of another width: `fill` is behind what they had.
+template <class T>
+void resize_rows(std::vector<T> &column, std::size_t from, std::size_t to, T fill) {
+    std::vector<T> rows;
+    for (auto row = column.begin(); row != column.end();) {
+        const auto end = row + static_cast<std::ptrdiff_t>(from);
+        rows.insert(rows.end(), row, end);
+        rows.insert(rows.end(), to - from, fill);
+        row = end;
+    }
+    column = std::move(rows);
+}
+
+// Weights of features that are added are 1; codes come before numbers.
+std::vector<float> widen_weights(const std::vector<float> &weights, const Layout &from,
+                                 const Layout &to) {
+    std::vector<float> wide;
+    for (auto row = weights.begin(); row != weights.end();) {
+        const auto codes = row + static_cast<std::ptrdiff_t>(from.n_codes());
+        const auto end = row + static_cast<std::ptrdiff_t>(from.n_features());
+        wide.insert(wide.end(), row, codes);
+        wide.insert(wide.end(), to.n_codes() - from.n_codes(), 1.0F);
+        wide.insert(wide.end(), codes, end);
+        wide.insert(wide.end(), to.n_numbers - from.n_numbers, 1.0F);
+        row = end;
+    }
+    return wide;
+}
+
+std::vector<Word> widen_sets(const std::vector<Word> &sets, std::size_t n_sets,
+                             const Categories &from, const Categories &to) {
+    std::vector<Word> wide(n_sets * to.n_words());
+    for (std::size_t i = 0; i < n_sets; ++i) {
+        const Word *const set = sets.data() + i * from.n_words();
+        for (std::size_t f = 0; f < from.n_features(); ++f)
+            for (std::uint32_t code = 0; code < from.room()[f]; ++code)
+                if (from.contains(f, static_cast<float>(code), {set, set}))
+                    to.insert(f, static_cast<float>(code), wide.data() + i * to.n_words());
+    }
+    return wide;
+}
+
+template <class Case> void widen_features(Case &saved, const Layout &to) {
+    const Layout from = saved.settings.layout();
+    auto &flat = saved.flat;
+    const auto n_codes = static_cast<std::int32_t>(from.n_codes());
+    for (std::int32_t &feature : flat.feature)
+        if (feature >= n_codes) feature += static_cast<std::int32_t>(to.n_codes()) - n_codes;
+    flat.feature_weights = widen_weights(flat.feature_weights, from, to);
+    if (from.n_numbers == 0) { // then the column does not tell how many rows there are
+        flat.lower.assign(flat.kind.size() * to.n_numbers, kMissing);
+    } else {
+        resize_rows(flat.lower, from.n_numbers, to.n_numbers, kMissing);
+        resize_rows(flat.upper, from.n_numbers, to.n_numbers, kMissing);
+    }
+    flat.seen = widen_sets(flat.seen, flat.kind.size(), from.categories, to.categories);
+}
+
+// Rows of labels have a 0 for each class that is added.
+template <class Case> void widen_labels(Case &saved, const typename Case::Parameters &to) {
+    std::vector<std::size_t> widths;
+    auto &labels = saved.flat.labels;
+    labels.for_each(saved.parameters(), [&](const char *, auto &, std::size_t width, auto) {
+        widths.push_back(width);
+    });
+    auto before = widths.begin();
+    labels.for_each(to,
+                    [&]<class T>(const char *, std::vector<T> &column, std::size_t width, auto) {
+                        if (width != kVector) resize_rows(column, *before, width, T{0});
+                        ++before;
+                    });
+}
+
+// What a forest must be after its room has grown: nothing was seen of new features and categories,
+// and no label is of a new class.
+template <class Case> Case widen(Case saved, const Settings &larger) {
+    widen_features(saved, larger.layout());
+    widen_labels(saved, larger.parameters<typename Case::Parameters>());
+    saved.settings = larger;
+    return saved;
+}
+
+// Gives the forest more room, and returns it as a case.
+template <class Case>
+Case grow_room(typename Case::Forest &forest, const Case &given, Random &random) {
+    Case before = given.save(forest);
+    const auto rows = RowSource<Case>(before, random).draw(3, Use::kPredict);
+    const std::vector<double> predictions = predict<Case>(forest, rows);
+    Case expected = widen(before, draw_larger(before, random));
+    try {
+        forest.reserve(expected.settings.layout(), expected.valid_parameters());
+    } catch (const std::invalid_argument &) { // no node fits into max_bytes any more
+        hold(!is_restorable(expected), "a forest grows if it can be restored");
+        hold(before.save(forest).encode() == before.encode(), "refused room changes nothing");
+        return before;
+    }
+    hold(expected.save(forest).encode() == expected.encode(), "room changes nothing else");
+    const std::vector<double> later = predict<Case>(forest, rows);
+    if (expected.settings.n_classes == before.settings.n_classes)
+        hold(later == predictions, "room changes no prediction");
+    if (Case::kIsBounded) return expected; // where nothing is missing
+    const auto wide = rows.widened(expected.settings.layout());
+    hold(predict<Case>(forest, wide) == later, "features of a later layout are missing");
+    return expected;
+}
+
 // The fuzzer's target
 
-template <class Labels> void try_out(Bytes bytes) {
-    Case<Labels> given = decoded<Labels>(bytes);
+// Both forests are the same, and continue alike.
+template <class Case>
+void hold_alike(typename Case::Forest &a, typename Case::Forest &b, Case &given, Random &random) {
+    const bool is_new = given.settings.n_classes < given.settings.capacity;
+    if (is_new) ++given.settings.n_classes;
+    RowSource<Case> rows(given, random);
+    const auto more = rows.draw(2, Use::kLearn), others = rows.draw(2, Use::kPredict);
+    hold(learn(a, given, more, is_new ? Way::kNewParameters : Way::kTestThenTrain) ==
+             learn(b, given, more, is_new ? Way::kNewParameters : Way::kBatch),
+         "both learn the same rows");
+    hold(given.save(a).encode() == given.save(b).encode(), "both continue alike");
+    hold(predict<Case>(a, others) == predict<Case>(b, others), "both predict alike");
+}
+
+template <class Case> void try_out(Bytes bytes) {
+    Case given = Case::decode(bytes);
     try {
         given.check();
     } catch (const std::invalid_argument &) {
         return;
     }
-    const auto forest = restored_in_little_memory(given, bytes.size());
+    const auto forest = restore_in_little_memory(given, bytes.size());
     if (!forest) return;
     ++counts.accepted;
     Random random(given.settings.rows_seed);
-    RowMaker<Labels> rows(given, random);
-    const std::size_t n_classes = given.n_classes();
-    look_at(*forest, rows.stream(3, false, n_classes));
-    learn(*forest, given, rows.stream(1 + random.below(4), true, n_classes),
-          random.among({Way::kBatch, Way::kTestFirst, Way::kSingly}));
-    // Saved and restored, it is the same, and goes on alike.
-    const Case<Labels> kept = saved(given, *forest);
-    std::unique_ptr<Forest<Labels>> again;
-    try {
-        again = restored_forest(kept);
-    } catch (const std::invalid_argument &error) {
-        fail(error.what());
+    RowSource<Case> rows(given, random);
+    inspect<Case>(*forest, rows.draw(3, Use::kPredict));
+    learn(*forest, given, rows.draw(1 + random.below(4), Use::kLearn),
+          random.among({Way::kBatch, Way::kTestThenTrain, Way::kSingly}));
+    Case saved = given.save(*forest);
+    const auto again = restore_saved(saved);
+    hold(saved.save(*again).encode() == saved.encode(), "a saved forest is restored");
+    hold_alike(*forest, *again, saved, random);
+
+    Case grown = grow_room(*forest, given, random);
+    const auto grown_again = restore_saved(grown);
+    hold(grown.save(*grown_again).encode() == grown.encode(), "a grown forest is restored");
+    if (random.is_lucky(2)) { // else rows of the later layout come first
+        // A row of the earlier layout is one of the later layout with missing values.
+        const auto earlier = rows.draw(2, Use::kLearn);
+        const auto later = Case::kIsBounded ? earlier : earlier.widened(grown.settings.layout());
+        hold(learn(*forest, grown, earlier, Way::kBatch) ==
+                 learn(*grown_again, grown, later, Way::kTestThenTrain),
+             "both learn the same rows");
+        hold(grown.save(*forest).encode() == grown.save(*grown_again).encode(),
+             "rows of an earlier layout are learned");
     }
-    hold(encoded(saved(kept, *again)) == encoded(kept), "what was saved is restored");
-    const bool is_new = Case<Labels>::kHasClasses && n_classes < given.settings.capacity;
-    const auto more = rows.stream(2, true, n_classes + (is_new ? 1 : 0));
-    hold(learn(*forest, given, more, is_new ? Way::kNewClass : Way::kTestFirst) ==
-             learn(*again, kept, more, is_new ? Way::kNewClass : Way::kBatch),
-         "both learn the same rows");
-    hold(encoded(saved(given, *forest)) == encoded(saved(kept, *again)), "both go on alike");
-    const auto others = rows.stream(2, false, n_classes);
-    hold(forecasts_of(*forest, others) == forecasts_of(*again, others), "both forecast alike");
+    hold_alike(*forest, *grown_again, grown, random);
 }
 
 // Mutations
@@ -377,48 +606,58 @@ template <class T> void mutate_element(std::vector<T> &column, Random &random) {
 // A row more or less.
 template <class T> void resize(std::vector<T> &column, std::size_t width, Random &random) {
     if (width == 0 || width > column.size()) return;
-    if (random.below(2) == 0)
+    if (random.is_lucky(2))
         column.resize(column.size() - width);
     else
         column.insert(column.end(), column.end() - static_cast<std::ptrdiff_t>(width),
                       column.end());
 }
 
-// Learns a row, if the forest is valid: so that mutations start from valid forests again.
-template <class Labels> void grow(Case<Labels> &given, Random &random) {
-    if (given.flat.feature.size() > 40) return; // small forests are quick
+// Gives the trees weights of their features, or takes them away.
+template <class Case> void mutate_feature_weights(Case &given, Random &random) {
+    std::vector<float> &weights = given.flat.feature_weights;
+    const std::size_t size = given.flat.n_nodes.size() * given.settings.layout().n_features();
+    if (!weights.empty() || size > 256) return weights.clear();
+    for (std::size_t i = 0; i < size; ++i)
+        weights.push_back(random.among({0.0F, 1.0F, 0.5F, 3.0F, 1e-40F, 1e-20F, 1e20F,
+                                        kLargestFeature, static_cast<float>(random.uniform())}));
+}
+
+// Calls change() on the case's forest, if it is valid, and saves it: so that mutations start from
+// valid forests again.
+template <class Case, class Change>
+void change_forest(Case &given, std::size_t n_most, const Change &change) {
+    if (given.flat.feature.size() > n_most) return; // small forests are quick
     try {
         given.check();
-        const auto forest = restored_forest(given);
-        RowMaker<Labels> rows(given, random);
-        learn(*forest, given, rows.stream(1 + random.below(3), true, given.n_classes()),
-              Way::kBatch);
-        given = saved(given, *forest);
+        const auto forest = given.restore();
+        change(*forest);
+        given = given.save(*forest);
     } catch (const std::invalid_argument &) { // then it stays as it is
     }
 }
 
-template <class Labels> bool is_valid(Case<Labels> &given) {
-    try {
-        given.check();
-        restored_forest(given);
-        return true;
-    } catch (const std::invalid_argument &) {
-        return false;
-    }
-}
-
-template <class Labels> void mutate(Case<Labels> &given, Random &random) {
-    const std::size_t what = random.below(8);
+template <class Case> void mutate(Case &given, Random &random) {
+    const std::size_t what = random.below(10);
     if (what == 0) return mutate_bytes(given.settings);
-    if (what == 1) return grow(given, random);
+    if (what == 1)
+        return change_forest(given, 40, [&](auto &forest) {
+            const auto rows = RowSource<Case>(given, random).draw(1 + random.below(3), Use::kLearn);
+            learn(forest, given, rows, Way::kBatch);
+        });
+    if (what == 2 && random.is_lucky(4))
+        return change_forest(given, 20, [&](auto &forest) {
+            const Settings larger = draw_larger(given, random);
+            forest.reserve(larger.layout(), larger.valid_parameters<typename Case::Parameters>());
+        });
+    if (what == 3) return mutate_feature_weights(given, random);
     std::size_t n_columns = 0;
     given.for_each_column([&](auto &, std::size_t) { ++n_columns; });
     const std::size_t chosen = random.below(n_columns);
     std::size_t k = 0;
     given.for_each_column([&](auto &column, std::size_t width) {
         if (k++ != chosen) return;
-        if (what == 2)
+        if (what == 4)
             resize(column, width, random);
         else
             mutate_element(column, random);
@@ -427,46 +666,51 @@ template <class Labels> void mutate(Case<Labels> &given, Random &random) {
 
 // The first forests
 
-template <class Labels>
-std::vector<std::uint8_t> grown(std::uint8_t model, std::size_t kind, std::size_t variant) {
+template <class Case>
+std::vector<std::uint8_t> build_case(std::uint8_t model, std::size_t kind, std::size_t variant) {
     Random random(100 * kind + variant);
-    Case<Labels> given;
+    Case given;
     Settings &s = given.settings;
     s.model = model;
-    s.n_numbers = std::array{1U, 3U, 0U, 2U, 2U}[kind];
-    s.n_codes = std::array{0, 0, 2, 1, 0}[kind];
+    s.n_numbers = std::array{1U, 3U, 0U, 2U}[kind];
+    s.n_codes = std::array<std::uint8_t, 4>{0, 0, 2, 1}[kind];
     s.room[0] = 3, s.room[1] = 40;
+    if (Case::kIsBounded) s.n_numbers = 1 + static_cast<std::uint32_t>(kind), s.n_codes = 0;
     s.rows_seed = static_cast<std::uint32_t>(random.next());
     s.n_classes = static_cast<std::uint16_t>(1 + random.below(4));
     s.capacity = static_cast<std::uint16_t>(s.n_classes + random.below(s.n_classes + 1U));
-    if (kind == 4) given.bounds = {-2, -2, 2, 3};
+    if (Case::kIsBounded) {
+        given.bounds.assign(s.n_numbers, -2);
+        given.bounds.resize(2 * s.n_numbers, 3);
+    }
     s.split_pure = variant % 2;
     s.predict_extends = variant == 2;
     s.use_aggregation = variant != 3;
-    if (variant == 4 && kind != 4) s.lifetime = 5;
-    if (variant == 4 && kind != 4 && Case<Labels>::kHasClasses) s.discount = 2;
+    if (variant == 4 && !Case::kIsBounded) s.lifetime = 5;
+    if (variant == 4 && !Case::kIsBounded && HasTables<typename Case::Labels>) s.discount = 2;
     if (variant == 5) s.max_nodes = 9;
     if (variant == 6) s.charge_first = 1, s.step = 0.25;
     const std::size_t n_trees = 1 + random.below(2);
     given.flat.n_nodes.resize(n_trees);
+    given.flat.n_rows.resize(n_trees);
     for (std::size_t i = 0; i < 4 * n_trees; ++i) given.flat.seeds.push_back(random.next());
-    const auto forest = restored_forest(given);
-    RowMaker<Labels> rows(given, random);
+    if (variant == 7) mutate_feature_weights(given, random);
+    const auto forest = given.restore();
+    RowSource<Case> rows(given, random);
     for (std::size_t i = 0, n = 1 + random.below(8); i < n; ++i)
-        learn(*forest, given, rows.stream(1, true, s.n_classes), Way::kBatch);
-    return encoded(saved(given, *forest));
+        learn(*forest, given, rows.draw(1, Use::kLearn), Way::kBatch);
+    return given.save(*forest).encode();
 }
 
 void make_corpus(const std::string &folder) {
-    for (std::size_t kind = 0; kind < 5; ++kind)
+    for (std::size_t kind = 0; kind < 4; ++kind)
         for (std::size_t variant = 0; variant < 8; ++variant)
-            for (const std::uint8_t model : {0, 1, 2}) {
-                const auto bytes = with_model({&model, 1}, [&]<class Labels>() {
-                    return grown<Labels>(model, kind, variant);
+            for (std::uint8_t model = 0; model < 6; ++model) {
+                const auto bytes = with_case({&model, 1}, [&]<class Case>() {
+                    return build_case<Case>(model, kind, variant);
                 });
-                const std::string name = {static_cast<char>('0' + model), '-',
-                                          static_cast<char>('0' + kind), '-',
-                                          static_cast<char>('0' + variant)};
+                const std::string name = std::to_string(model) + '-' + std::to_string(kind) + '-' +
+                                         std::to_string(variant);
                 std::ofstream(folder + "/" + name, std::ios::binary)
                     .write(reinterpret_cast<const char *>(bytes.data()),
                            static_cast<std::streamsize>(bytes.size()));
@@ -489,25 +733,25 @@ extern "C" int LLVMFuzzerInitialize(int *argc, char ***argv) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
     ++counts.tried;
     const Bytes bytes(data, size);
-    with_model(bytes, [&]<class Labels>() { try_out<Labels>(bytes); });
+    with_case(bytes, [&]<class Case>() { try_out<Case>(bytes); });
     return 0;
 }
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t *data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
     Random random(seed);
-    if (random.below(16) == 0) return LLVMFuzzerMutate(data, size, max_size);
+    if (random.is_lucky(16)) return LLVMFuzzerMutate(data, size, max_size);
     const Bytes bytes(data, size);
-    const auto mutated = with_model(bytes, [&]<class Labels>() {
-        Case<Labels> given = decoded<Labels>(bytes);
+    const auto mutated = with_case(bytes, [&]<class Case>() {
+        Case given = Case::decode(bytes);
         // What is refused is refused early: so half of the time a valid forest has to stay valid.
-        const bool stays_valid = random.below(2) == 0 && is_valid(given);
+        const bool stays_valid = random.is_lucky(2) && is_valid(given);
         for (std::size_t n = 1 + random.below(4); n > 0; --n) {
-            Case<Labels> next = given;
+            Case next = given;
             mutate(next, random);
             if (!stays_valid || is_valid(next)) given = std::move(next);
         }
-        return encoded(std::move(given));
+        return given.encode();
     });
     if (mutated.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);
     std::memcpy(data, mutated.data(), mutated.size());

@@ -1,14 +1,17 @@
-// One learner and eight threads that forecast, on one forest, watched by ThreadSanitizer.
+// One learner and eight predicting threads on one forest, under ThreadSanitizer.
 //
-// Claimed: no data race; each forecast is that of a moment between two calls that learn, bit for
-// bit; and the learner gets on however much is forecast. To show the second, the learner first does
-// to a twin of the forest, which nobody else knows, what it then does to the forest, and notes how
-// the twin forecasts some rows. The threads note what they got. The notes are compared in the end:
-// until then nothing but the forest's own locks synchronises the threads, which could hide a race.
+// The claims: there is no data race; each prediction is that of a moment between two calls that
+// change the forest, bit for bit; and the learner makes progress however much is predicted. The
+// learner learns rows, and makes room for more features, categories and classes; the others predict
+// rows of the first layout. To test the second claim, the learner first changes a twin of the
+// forest, which no other thread reads, and records its predictions of some rows. The threads record
+// theirs. The records are compared at the end: until then nothing but the forest's own locks
+// synchronises the threads, which could hide a race.
 //
 //     threads SECONDS
 #include <sys/mman.h>
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <chrono>
@@ -22,8 +25,8 @@
 
 using namespace amforest;
 
-// In the place of mremap (--wrap), of which ThreadSanitizer does not know: it would take what other
-// threads once did at the new address for races.
+// Replaces mremap (--wrap), which ThreadSanitizer does not intercept: it would report what other
+// threads once did at the new address as races.
 extern "C" void *__wrap_mremap(void *from, std::size_t before, std::size_t bytes, int, ...) {
     void *const to = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -35,7 +38,7 @@ extern "C" void *__wrap_mremap(void *from, std::size_t before, std::size_t bytes
 
 namespace {
 
-constexpr std::size_t kThreads = 8, kTrees = 5, kProbes = 4, kMostNotes = 50'000;
+constexpr std::size_t kThreads = 8, kTrees = 5, kProbes = 4, kMostRecords = 50'000;
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
@@ -50,224 +53,272 @@ void hold(bool holds, const char *claim) {
 
 using Hash = std::uint64_t;
 
-Hash hash_of(std::span<const double> forecast) { // FNV, of the bits
-    Hash hash = 0xcbf29ce484222325 + forecast.size();
-    for (const double value : forecast)
+Hash hash_of(std::span<const double> prediction) { // FNV, of the bits
+    Hash hash = 0xcbf29ce484222325 + prediction.size();
+    for (const double value : prediction)
         hash = (hash ^ std::bit_cast<std::uint64_t>(value)) * 0x100000001b3;
     return hash;
 }
 
-// Forests of one kind, and rows for them.
-template <class Labels> struct Kind {
-    using Label = typename Labels::Label;
-    static constexpr bool kHasClasses = Case<Labels>::kHasClasses;
-
+// Forests of one kind.
+template <class Case> struct Kind {
     const char *name;
-    Case<Labels> start; // has learnt nothing
+    Case start; // has learned nothing
     bool has_gaps = false, has_weights = false;
-
-    std::unique_ptr<Forest<Labels>> forest() const { return restored_forest(start); }
-
-    std::vector<float> rows(Rng &rng, std::size_t n_rows) const {
-        const Layout layout = start.layout();
-        std::vector<float> values;
-        for (std::size_t i = 0; i < n_rows; ++i) {
-            for (const std::uint32_t room : layout.categories.room())
-                values.push_back(std::floor(static_cast<float>(rng.uniform() * room)));
-            for (std::size_t j = 0; j < layout.n_numbers; ++j)
-                values.push_back(has_gaps && rng.uniform() < 0.1
-                                     ? std::numeric_limits<float>::quiet_NaN()
-                                     : static_cast<float>(rng.uniform()));
-        }
-        return values;
-    }
-
-    Label label(Rng &rng, std::size_t n_classes) const {
-        if constexpr (kHasClasses)
-            return static_cast<Label>(rng.uniform() * static_cast<double>(n_classes));
-        return static_cast<Label>(rng.uniform());
-    }
-
-    Matrix matrix(const std::vector<float> &values) const {
-        const std::size_t width = start.layout().n_features();
-        return {values.data(), values.size() / width, width};
-    }
 };
+
+// Rows of the layout of the settings.
+template <class Case>
+std::vector<float> draw_rows(const Kind<Case> &kind, const Settings &settings, Rng &rng,
+                             std::size_t n_rows) {
+    std::vector<float> values;
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        for (const std::uint32_t room : settings.rooms())
+            values.push_back(std::floor(static_cast<float>(rng.uniform() * room)));
+        for (std::size_t j = 0; j < settings.n_numbers; ++j)
+            values.push_back(kind.has_gaps && rng.uniform() < 0.1
+                                 ? std::numeric_limits<float>::quiet_NaN()
+                                 : static_cast<float>(rng.uniform()));
+    }
+    return values;
+}
+
+Matrix matrix_of(const std::vector<float> &values, const Settings &settings) {
+    const std::size_t n_codes = settings.rooms().size(), width = n_codes + settings.n_numbers;
+    return {values.data(), values.size() / width, width, n_codes};
+}
 
 // What the learner does next: the same to both forests.
-template <class Labels> struct Lesson {
-    std::vector<float> X;
-    std::vector<typename Labels::Label> y;
-    std::vector<double> weights;
-    std::optional<ClassPrior> prior;
+template <class Case> class Lesson {
+    using Forest = typename Case::Forest;
+    using Label = typename Case::Label;
 
-    Lesson(const Kind<Labels> &kind, Rng &rng, std::size_t n_classes) {
-        const auto &settings = kind.start.settings;
-        if (kind.kHasClasses && n_classes < settings.capacity && rng.uniform() < 0.02)
-            prior = ClassPrior(++n_classes, settings.dirichlet);
+  public:
+    // `settings` are those of the forest, and become those after the lesson.
+    Lesson(const Kind<Case> &kind, Rng &rng, Settings &settings) {
+        const double chance = rng.uniform();
+        adds_class_ = chance < 0.02 && settings.n_classes < settings.capacity;
+        if (adds_class_) ++settings.n_classes;
+        needs_room_ = chance > 0.9;
+        if (needs_room_) enlarge(rng, settings);
+        settings_ = settings;
         const std::size_t n_rows =
             rng.uniform() < 0.8 ? 1 : 1 + static_cast<std::size_t>(rng.uniform() * 200);
-        X = kind.rows(rng, n_rows);
-        for (std::size_t i = 0; i < n_rows; ++i) y.push_back(kind.label(rng, n_classes));
+        X_ = draw_rows(kind, settings, rng, n_rows);
+        for (std::size_t i = 0; i < n_rows; ++i) y_.push_back(draw_label(rng));
         if (kind.has_weights)
-            for (std::size_t i = 0; i < n_rows; ++i) weights.push_back(2 * rng.uniform());
+            for (std::size_t i = 0; i < n_rows; ++i) weights_.push_back(2 * rng.uniform());
     }
 
-    void give(const Kind<Labels> &kind, Forest<Labels> &forest) const {
-        const Matrix rows = kind.matrix(X);
-        if (rows.n_rows == 1 && !prior)
-            return forest.learn(rows, y[0], weights.empty() ? 1.0 : weights[0]);
-        typename Forest<Labels>::Batch batch(forest, rows.n_rows, weights, 0, prior);
-        batch.learn(rows, y, weights, 2);
+    std::size_t n_rows() const { return y_.size(); }
+    bool needs_room() const { return needs_room_; }
+
+    // Both are moments of their own.
+    void make_room(Forest &forest) const { forest.reserve(settings_.layout(), parameters()); }
+    void learn(Forest &forest) const {
+        const Matrix rows = matrix_of(X_, settings_);
+        if (rows.n_rows == 1 && !adds_class_)
+            return forest.learn(rows, y_[0], weights_.empty() ? 1.0 : weights_[0]);
+        const auto next = adds_class_ ? std::optional(parameters()) : std::nullopt;
+        typename Forest::Batch(forest, rows.n_rows, weights_, 0, next).learn(rows, y_, weights_, 2);
     }
+
+  private:
+    // Bounds settle the features.
+    static void enlarge(Rng &rng, Settings &settings) {
+        const auto is_lucky = [&] { return rng.uniform() < 0.5; };
+        if (is_lucky() && settings.n_classes < 12) {
+            settings.capacity = static_cast<std::uint16_t>(settings.n_classes + 3);
+            if (is_lucky()) ++settings.n_classes;
+        }
+        if (Case::kIsBounded) return;
+        if (is_lucky() && settings.n_numbers < 12) ++settings.n_numbers;
+        if (is_lucky() && settings.n_codes < std::size(settings.room))
+            settings.room[settings.n_codes++] = 3;
+        for (std::uint16_t &room : std::span(settings.room).first(settings.n_codes))
+            if (is_lucky() && room < 100) room = static_cast<std::uint16_t>(room + 5);
+    }
+
+    auto parameters() const {
+        return settings_.template valid_parameters<typename Case::Parameters>();
+    }
+
+    Label draw_label(Rng &rng) const {
+        if constexpr (Case::kHasClasses)
+            return static_cast<Label>(rng.uniform() * static_cast<double>(settings_.n_classes));
+        else
+            return rng.uniform();
+    }
+
+    Settings settings_;
+    bool adds_class_ = false, needs_room_ = false;
+    std::vector<float> X_;
+    std::vector<Label> y_;
+    std::vector<double> weights_;
 };
 
-// The forecasts of the probes at one moment, or nothing if a class became known meanwhile.
-template <class Labels>
-std::optional<Hash> forecast(const Forest<Labels> &forest, const Matrix &probes, std::size_t way) {
-    const std::size_t n = probes.n_rows, entries = forest.forecast_size();
-    std::vector<double> out(n * entries), by_tree(n * kTrees * entries);
-    if (way == 0) {
-        forest.predict(probes, out.data(), entries, 1);
-    } else { // the mean of the trees' forecasts
-        forest.predict_by_tree(probes, by_tree.data(), entries, 2);
-        for (std::size_t i = 0; i < n; ++i)
-            for (std::size_t t = 0; t < kTrees; ++t)
-                for (std::size_t k = 0; k < entries; ++k)
-                    out[i * entries + k] += by_tree[(i * kTrees + t) * entries + k];
-        for (double &value : out) value /= kTrees;
-    }
-    if (forest.forecast_size() != entries) return {};
+// The predictions of the probes at one moment.
+template <class Forest> Hash predict(const Forest &forest, const Matrix &probes) {
+    std::vector<double> out;
+    forest.predict(probes, "X", out, 1);
     return hash_of(out);
 }
 
-template <class Labels>
-std::optional<Hash> forecast_row(const Forest<Labels> &forest, const Matrix &probe) {
-    std::vector<double> out(forest.forecast_size());
-    if (forest.predict_row(probe, out) != out.size()) return {};
+// The same as the mean of the trees' predictions.
+template <class Forest> Hash predict_by_tree(const Forest &forest, const Matrix &probes) {
+    std::vector<double> by_tree;
+    const std::size_t size = forest.predict_by_tree(probes, "X", by_tree, 2);
+    std::vector<double> out(probes.n_rows * size);
+    for (std::size_t i = 0; i < probes.n_rows; ++i)
+        for (std::size_t t = 0; t < kTrees; ++t)
+            for (std::size_t k = 0; k < size; ++k)
+                out[i * size + k] += by_tree[(i * kTrees + t) * size + k];
+    for (double &value : out) value /= kTrees;
     return hash_of(out);
 }
 
-// What a thread saw: of all probes together (the last entry), and of each.
-struct Notes {
+// The predictions that a thread got: of each probe, and of all together (the last entry).
+struct Records {
     std::array<std::vector<Hash>, kProbes + 1> seen;
-    std::size_t n_looks = 0, n_restored = 0;
+    std::size_t n_calls = 0, n_restored = 0;
 
-    void note(std::size_t of, std::optional<Hash> hash) {
-        if (hash && seen[of].size() < kMostNotes) seen[of].push_back(*hash);
+    void add(std::size_t probe, Hash hash) {
+        if (seen[probe].size() < kMostRecords) seen[probe].push_back(hash);
     }
 };
 
-// All that may be asked of a forest, again and again.
-template <class Labels>
-void look(const Kind<Labels> &kind, const Forest<Labels> &forest, const Matrix &probes,
-          const std::atomic<bool> &stop, std::size_t thread, Notes &notes) {
+// Sizes of one moment.
+template <class Case> void check_sizes(const typename Case::Forest &forest) {
+    forest.inspect([](const auto &common, std::span<const typename Case::Tree> trees, std::size_t) {
+        hold(trees.size() == kTrees, "trees stay");
+        for (const auto &tree : trees) {
+            hold(tree.bytes() > 0 && tree.n_nodes() > 0 && tree.total_weight() > 0,
+                 "sizes are positive");
+            hold(depth_of(tree.arena()) >= 0, "depths are those of nodes");
+            hold(tree.arena().layout() == common.layout, "trees have the layout of the forest");
+        }
+    });
+}
+
+// Calls all that predicts or inspects, again and again.
+template <class Case>
+void predict_until(const std::atomic<bool> &stop, const Kind<Case> &kind,
+                   const typename Case::Forest &forest, const Matrix &probes, std::size_t thread,
+                   Records &records) {
     std::vector<double> depth(kProbes * kTrees);
     std::vector<std::int64_t> leaves(kProbes * kTrees);
-    for (std::size_t k = thread; !stop.load(std::memory_order_relaxed); ++k, ++notes.n_looks) {
+    for (std::size_t k = thread; !stop.load(std::memory_order_relaxed); ++k, ++records.n_calls) {
         switch (k % 16) {
         case 0:
-            notes.note(kProbes, forecast(forest, probes, 0));
+            records.add(kProbes, predict(forest, probes));
             break;
         case 1:
-            notes.note(kProbes, forecast(forest, probes, 1));
+            records.add(kProbes, predict_by_tree(forest, probes));
             break;
         case 2:
-            forest.weighted_depth(probes, depth.data(), 1);
+            forest.weighted_depth(probes, "X", depth.data(), 1);
             break;
         case 3:
-            forest.apply(probes, leaves.data(), 1);
+            forest.apply(probes, "X", leaves.data(), 1);
             break;
         case 4:
-            hold(forest.bytes() > 0 && forest.n_nodes() > 0, "sizes are positive");
-            hold(forest.depths().size() == kTrees && forest.total_weight() > 0, "and the others");
+            check_sizes<Case>(forest);
             break;
         case 5:
-            if (k % 64 == 5) { // what is saved is of one moment, too
-                const std::size_t entries = forest.forecast_size();
-                const Case<Labels> copy = saved(kind.start, forest);
-                if (forest.forecast_size() != entries) break; // a class became known meanwhile
-                notes.note(kProbes, forecast(*restored_forest(copy), probes, 0));
-                ++notes.n_restored;
+            if (k % 64 == 5) { // a saved forest is that of one moment, too
+                Case copy = kind.start.save(forest);
+                records.add(kProbes, predict(*copy.restore(), probes));
+                ++records.n_restored;
             }
             break;
         default:
-            notes.note(k % kProbes, forecast_row(forest, probes.rows(k % kProbes, 1)));
+            records.add(k % kProbes, predict(forest, probes.rows(k % kProbes, 1)));
         }
     }
 }
 
-struct Rates {
-    double alone = 0, among_others = 0;
+// One forest, its twin, and what the twin predicted so far.
+template <class Case> struct Pair {
+    Settings settings; // of both
+    std::unique_ptr<typename Case::Forest> forest, twin;
+    std::array<std::unordered_set<Hash>, kProbes + 1> published;
+    std::size_t n_enlarged = 0;
+
+    void publish(const Matrix &probes) {
+        published[kProbes].insert(predict(*twin, probes));
+        for (std::size_t p = 0; p < kProbes; ++p)
+            published[p].insert(predict(*twin, probes.rows(p, 1)));
+    }
+
+    // Learns for some seconds; returns the rows per second of the time that learning took, waiting
+    // included.
+    double learn(const Kind<Case> &kind, Rng &rng, const Matrix &probes, double seconds) {
+        publish(probes);
+        double busy = 0;
+        std::size_t n_rows = 0;
+        const auto apply = [&](const auto &change) {
+            change(*twin);
+            publish(probes);
+            const auto begin = Clock::now();
+            change(*forest);
+            busy += seconds_since(begin);
+        };
+        for (const auto start = Clock::now(); seconds_since(start) < seconds;) {
+            const Lesson<Case> lesson(kind, rng, settings);
+            if (lesson.needs_room()) apply([&](auto &either) { lesson.make_room(either); });
+            apply([&](auto &either) { lesson.learn(either); });
+            n_rows += lesson.n_rows();
+            n_enlarged += lesson.needs_room() ? 1 : 0;
+        }
+        return static_cast<double>(n_rows) / busy;
+    }
 };
 
-// Learns for some seconds; returns the rows per second of the time that learning took, waiting
-// included. Fills in how the twin forecast the probes.
-template <class Labels>
-double learn(const Kind<Labels> &kind, Forest<Labels> &forest, Forest<Labels> &twin, Rng &rng,
-             const Matrix &probes, double seconds,
-             std::array<std::unordered_set<Hash>, kProbes + 1> &published) {
-    const auto publish = [&] {
-        published[kProbes].insert(*forecast(twin, probes, 0));
-        for (std::size_t p = 0; p < kProbes; ++p)
-            published[p].insert(*forecast_row(twin, probes.rows(p, 1)));
-    };
-    publish();
-    double busy = 0;
-    std::size_t n_rows = 0;
-    for (const auto start = Clock::now(); seconds_since(start) < seconds;) {
-        const Lesson<Labels> lesson(kind, rng, twin.forecast_size());
-        lesson.give(kind, twin);
-        publish();
-        const auto begin = Clock::now();
-        lesson.give(kind, forest);
-        busy += seconds_since(begin);
-        n_rows += lesson.y.size();
-    }
-    return static_cast<double>(n_rows) / busy;
-}
-
-template <class Labels> void run(const Kind<Labels> &kind, double seconds, std::uint64_t seed) {
+template <class Case> void run(Kind<Case> kind, double seconds, std::uint64_t seed) {
     Rng rng({seed, 2, 3, 4});
-    const auto forest = kind.forest(), twin = kind.forest();
-    const std::vector<float> values = kind.rows(rng, kProbes);
-    const Matrix probes = kind.matrix(values);
-    std::array<std::unordered_set<Hash>, kProbes + 1> published;
-    Rates rates;
-    rates.alone = learn(kind, *forest, *twin, rng, probes, seconds / 5, published);
-    std::array<Notes, kThreads> notes;
+    Pair<Case> pair{kind.start.settings, kind.start.restore(), kind.start.restore(), {}};
+    const std::vector<float> values = draw_rows(kind, pair.settings, rng, kProbes);
+    const Matrix probes = matrix_of(values, pair.settings);
+    const double alone = pair.learn(kind, rng, probes, seconds / 5);
+    std::array<Records, kThreads> records;
     std::atomic<bool> stop = false;
+    double among_others = 0;
     {
         std::vector<std::jthread> threads;
         for (std::size_t t = 0; t < kThreads; ++t)
-            threads.emplace_back([&, t] { look(kind, *forest, probes, stop, t, notes[t]); });
-        rates.among_others = learn(kind, *forest, *twin, rng, probes, seconds, published);
+            threads.emplace_back(
+                [&, t] { predict_until(stop, kind, *pair.forest, probes, t, records[t]); });
+        among_others = pair.learn(kind, rng, probes, seconds);
         stop = true;
     }
-    std::size_t n_looks = 0, n_compared = 0, n_restored = 0;
-    for (const Notes &own : notes) {
-        n_looks += own.n_looks;
+    std::size_t n_calls = 0, n_compared = 0, n_restored = 0;
+    for (const Records &own : records) {
+        n_calls += own.n_calls;
         n_restored += own.n_restored;
         for (std::size_t p = 0; p <= kProbes; ++p)
             for (const Hash hash : own.seen[p]) {
-                hold(published[p].contains(hash), "a forecast is that of some moment");
+                hold(pair.published[p].contains(hash), "a prediction is that of some moment");
                 ++n_compared;
             }
     }
-    hold(n_compared > 0 && n_restored > 0, "there was something to compare");
-    hold(rates.among_others > 0, "the learner gets on");
+    hold(n_compared > 0 && n_restored > 0, "there are predictions to compare");
+    hold(among_others > 0, "the learner makes progress");
+    const std::size_t n_samples =
+        pair.forest->inspect([](const auto &, auto, std::size_t n_rows) { return n_rows; });
     std::printf("{\"kind\": \"%s\", \"looks\": %zu, \"compared\": %zu, \"moments\": %zu, "
-                "\"samples\": %zu, \"alone\": %.0f, \"among_others\": %.0f}\n",
-                kind.name, n_looks, n_compared, published[kProbes].size(), forest->n_samples(),
-                rates.alone, rates.among_others);
+                "\"samples\": %zu, \"enlarged\": %zu, \"alone\": %.0f, \"among_others\": %.0f}\n",
+                kind.name, n_calls, n_compared, pair.published[kProbes].size(), n_samples,
+                pair.n_enlarged, alone, among_others);
     std::fflush(stdout);
 }
 
-template <class Labels> Kind<Labels> kind_of(const char *name, std::uint32_t n_numbers) {
-    Kind<Labels> kind{name, {}};
+template <class Partition, class Labels>
+Kind<Case<Partition, Labels>> kind_of(const char *name, std::uint32_t n_numbers) {
+    Kind<Case<Partition, Labels>> kind{name, {}};
     kind.start.settings.n_numbers = n_numbers;
-    kind.start.settings.capacity = 5;
+    kind.start.settings.capacity = 3;
     kind.start.flat.n_nodes.resize(kTrees);
+    kind.start.flat.n_rows.resize(kTrees);
     for (std::uint64_t word = 1; word <= 4 * kTrees; ++word) kind.start.flat.seeds.push_back(word);
     return kind;
 }
@@ -276,18 +327,19 @@ template <class Labels> Kind<Labels> kind_of(const char *name, std::uint32_t n_n
 
 int main(int argc, char **argv) {
     const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
-    auto classes = kind_of<ClassCounts<std::uint32_t>>("classes, categories, gaps", 2);
+    auto classes = kind_of<Restricted, ClassCounts<std::uint32_t>>("classes, categories, gaps", 2);
     classes.start.settings.n_codes = 1;
     classes.start.settings.room[0] = 7;
     classes.has_gaps = true;
-    auto numbers = kind_of<RunningMean>("numbers, gaps, extends", 3);
+    auto numbers = kind_of<Restricted, RunningMean>("numbers, gaps, extends", 3);
     numbers.start.settings.predict_extends = 1;
+    numbers.start.flat.feature_weights.assign(3 * kTrees, 0.7F);
     numbers.has_gaps = true;
-    auto weighted = kind_of<ClassCounts<double>>("weighted classes, smoothing", 3);
+    auto weighted = kind_of<Restricted, ClassCounts<double>>("weighted classes, smoothing", 3);
     weighted.start.settings.discount = 2;
     weighted.has_weights = true;
-    auto box = kind_of<RunningMean>("numbers, unrestricted", 2);
-    box.start.bounds = {0, 0, 1, 1};
+    auto bounded = kind_of<Unrestricted, ClassCounts<std::uint32_t>>("classes, unrestricted", 2);
+    bounded.start.bounds = {0, 0, 1, 1};
     // In rounds, so that forests stay small and threads come and go.
     const auto start = Clock::now();
     const double each = std::min(5.0, seconds / 5);
@@ -295,6 +347,6 @@ int main(int argc, char **argv) {
         run(classes, each, round);
         run(numbers, each, round);
         run(weighted, each, round);
-        run(box, each, round);
+        run(bounded, each, round);
     }
 }

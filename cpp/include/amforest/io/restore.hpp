@@ -162,8 +162,7 @@ template <class Partition, LabelModel Labels> class Restorer {
 
   public:
     Restorer(const FlatForest<Labels, Borrowed> &flat, const typename Forest::Common &common)
-        : flat_(flat), common_(common), layout_(common.layout), range_(layout_),
-          labels_(flat.labels) {}
+        : flat_(flat), common_(common), layout_(common.layout), labels_(flat.labels) {}
 
     std::vector<Tree> restore(std::size_t n_rows) {
         const std::size_t n_trees = flat_.n_nodes.size(), n_features = layout_.n_features();
@@ -175,9 +174,13 @@ template <class Partition, LabelModel Labels> class Restorer {
         require(n_rows == 0 || (flat_.lower.size() >= layout_.n_numbers &&
                                 flat_.seen.size() >= layout_.categories.n_words()),
                 "n_numbers and categories must be those of the arrays");
+        // Each grown tree has a leaf: so many empty ones beside them would take too much memory.
+        require(n_trees * n_features <= 64 * (flat_.lower.size() + flat_.seen.size()) + (1 << 22),
+                "there are too many empty trees of so many features");
         require(flat_.feature_weights.empty() ||
                     flat_.feature_weights.size() == n_trees * n_features,
                 "feature_weights must be one for each tree and feature");
+        range_ = Range(layout_);
         std::vector<Tree> trees;
         trees.reserve(n_trees);
         for (std::size_t t = 0; t < n_trees; ++t) {
@@ -336,7 +339,7 @@ template <class Partition, LabelModel Labels> class Restorer {
     const FlatForest<Labels, Borrowed> &flat_;
     const typename Forest::Common &common_;
     const Layout &layout_;
-    Range range_; // of the next leaf
+    Range range_{Layout{Categories(), 0}}; // of the next leaf
     typename Labels::Reader labels_;
     std::size_t node_ = 0, inner_ = 0, leaf_ = 0, box_ = 0; // the next ones
 };

@@ -40,6 +40,11 @@ struct ClassParameters {
                 "classes must not become fewer");
     }
 
+    void check_update(const ClassParameters &next) const {
+        check_successor(next);
+        require(next.capacity == capacity, "capacity changes by reserve() alone");
+    }
+
   private:
     template <class Self, class Use> static void visit(Self &self, const Use &use) {
         use("n_classes", self.n_classes);

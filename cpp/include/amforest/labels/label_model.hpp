@@ -32,7 +32,8 @@ concept LabelModel =
         p.for_each([](const char *, const auto &) {}); // the name and value of each
         next.for_each([](const char *, auto &) {});
         next.validate();         // throws std::invalid_argument; derives the rest
-        p.check_successor(next); // the same
+        p.check_successor(next); // the same, for a larger copy
+        p.check_update(next);    // the same, in place
         { p == next } -> std::same_as<bool>;
     } &&
     // Statistics.

@@ -19,6 +19,7 @@ struct NoParameters {
     template <class Use> void for_each(const Use &) const {}
     void validate() {}
     void check_successor(const NoParameters &) const {}
+    void check_update(const NoParameters &) const {}
 };
 
 class RunningMean {

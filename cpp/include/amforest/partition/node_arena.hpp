@@ -139,7 +139,12 @@ class NodeArena {
     }
     bool is_empty(NodeId leaf) const { return upper_of_[row_of(leaf)] == kEmpty; }
     const float *point(NodeId leaf) const { return points_.at<float>(row_of(leaf)); }
-    bool is_at(NodeId leaf, Point x) const { return equal(numbers(x), point(leaf)); }
+    // Whether no split can separate x from the leaf's point.
+    bool is_at(NodeId leaf, Point x) const {
+        if (weights_.are_ones()) [[likely]]
+            return equal(numbers(x), point(leaf));
+        return extension(leaf, x) == 0;
+    }
     void settle(NodeId leaf, Point x) {
         std::copy_n(numbers(x), width_, points_.at<float>(row_of(leaf)));
         upper_of_[row_of(leaf)] = kNone;
@@ -233,8 +238,10 @@ class NodeArena {
             return is_one ? kernel.extension(x, first, width_)
                           : kernel.extension_of_two(x, first, second, width_);
         const float *weights = weights_.numbers();
-        return is_one ? kernel.weighted_extension(x, first, weights, width_)
-                      : kernel.weighted_extension_of_two(x, first, second, weights, width_);
+        const float sum = is_one
+                              ? kernel.weighted_extension(x, first, weights, width_)
+                              : kernel.weighted_extension_of_two(x, first, second, weights, width_);
+        return std::min(sum, std::numeric_limits<float>::max()); // lambda_j Delta_j may overflow
     }
 
     void copy_corner(const NodeArena &earlier, const float *from, float *to) const {

@@ -27,7 +27,8 @@ class Restricted : public Descent {
     // A copy with the features of a later layout.
     Restricted(const Restricted &earlier, const Layout &layout)
         : Restricted(NodeArena(earlier.arena_, layout)) {
-        has_gaps_ = earlier.has_gaps_ || layout.n_features() > earlier.arena_.layout().n_features();
+        const bool has_more = layout.n_features() > earlier.arena_.layout().n_features();
+        if (earlier.has_gaps_ || has_more) expect_gaps();
     }
 
     void make_room(std::size_t count) {
@@ -47,7 +48,7 @@ class Restricted : public Descent {
         for (std::size_t i = path_.size(); i-- > 0;) {
             const NodeId v = child(path_[i]);
             const float extension = arena_.extension(v, x);
-            if (extension == 0 && (!has_gaps_ || arena_.holds(v, x))) break;
+            if (extension == 0 && (!may_lie_outside_ || arena_.holds(v, x))) break;
             extensions_.push_back(extension);
         }
         for (std::size_t i = path_.size() - extensions_.size(); i < path_.size(); ++i) {
@@ -66,10 +67,9 @@ class Restricted : public Descent {
         }
     }
 
-    // Whether values may be missing in the rows learned. Where a value was never seen, x may lie
-    // outside the range although its extension is 0. With lambda_j = 0, too.
+    // Whether values may be missing in the rows learned.
     bool has_gaps() const { return has_gaps_; }
-    void expect_gaps() { has_gaps_ = true; }
+    void expect_gaps() { has_gaps_ = may_lie_outside_ = true; }
 
     void copy_range(NodeId v, Range &range) const { arena_.copy_range(v, range); }
 
@@ -78,7 +78,7 @@ class Restricted : public Descent {
         : Descent(std::move(arena)), range_(arena_.layout()),
           delta_(2 * arena_.layout().n_codes() + arena_.layout().n_numbers) {
         const auto weights = arena_.weights().values();
-        has_gaps_ = std::ranges::find(weights, 0.0F) != weights.end();
+        may_lie_outside_ = std::ranges::any_of(weights, [](float weight) { return weight < 1; });
         make_room(0);
     }
 
@@ -160,6 +160,9 @@ class Restricted : public Descent {
 
     Stack<float> extensions_;
     bool has_gaps_ = false;
+    // Whether x may lie outside of a range although its extension is 0: where no value was seen, or
+    // where lambda_j < 1 rounds a tiny distance to 0.
+    bool may_lie_outside_ = false;
     Range range_; // of the node that is being split
     std::vector<float> delta_;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "amforest/base/require.hpp"
 #include "amforest/base/rng.hpp"
 #include "amforest/partition/cell.hpp"
 #include "amforest/partition/descent.hpp"
@@ -25,7 +26,9 @@ class Unrestricted : public Descent {
 
     // A copy. The box settles the features: the layout is the same.
     Unrestricted(const Unrestricted &earlier, const Layout &layout)
-        : Descent(NodeArena(earlier.arena_, layout)), bounds_(earlier.bounds_) {}
+        : Descent(NodeArena(earlier.arena_, layout)), bounds_(earlier.bounds_) {
+        require(layout == earlier.arena_.layout(), "bounds settle the features");
+    }
 
     // The cell of all rows.
     Cell whole_cell() const { return {bounds_, arena_.weights()}; }
