@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from amforest import AMFClassifier, AMFRegressor, reference
+from amforest._forest.core_handle import handle_of
 from amforest._forest.core_options import tree_seeds
 
 # Of weights and predictions; the partition and the counts agree bit for bit.
@@ -130,3 +131,9 @@ def assert_equal_predictions(predictions: Any, expected: Any) -> None:
 def tables(model: AMFClassifier | AMFRegressor) -> list[bytes]:
     """All bits of all trees."""
     return [model.tree_table(i).tobytes() for i in range(model.n_estimators)]
+
+
+def state_of(model: Any) -> tuple[dict[str, Any], Any, Any]:
+    """Parameters, fitted parts and classes: what a failed call must not change."""
+    handle = handle_of(model)
+    return dict(model.__dict__), handle.fitted, getattr(model, "classes_", np.empty(0)).tolist()

@@ -21,7 +21,7 @@ from amforest import AMFClassifier, AMFRegressor, river
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io.document import FORMAT
 
-FOLDER = Path(__file__).with_name("golden")
+FOLDER = Path(__file__).with_name("golden")  # with a folder for each format
 N_LEARNED, N_MORE, N_PREDICTED = 12, 20, 5  # rows before a model is saved, after it, predicted
 CATEGORIES = [
     "é",
@@ -188,16 +188,17 @@ def described(name: str, model: Any, data: bytes) -> dict[str, Any]:
 
 
 def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
+    folder = FOLDER / f"format_{FORMAT}"
+    folder.mkdir(exist_ok=True)
     found = {}
     for name, golden in GOLDEN.items():
         model = golden.build()
         data = model.to_bytes()
-        (FOLDER / f"{name}.amf").write_bytes(data)
+        (folder / f"{name}.amf").write_bytes(data)
         found[name] = described(name, model, data)
     about = {"format": FORMAT, "library": amforest.__version__, "files": found}
     text = json.dumps(about, indent=1, ensure_ascii=False)
-    (FOLDER / "golden.json").write_text(text + "\n", encoding="utf-8")
+    (folder / "golden.json").write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

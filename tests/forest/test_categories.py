@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amforest import AMFClassifier, AMFRegressor, reference
-from amforest._forest.categories import pack, unpack
+from amforest import AMFClassifier, AMFRegressor
 from amforest._forest.limits import MOST_CATEGORIES
 from helpers import (
     SWITCHES,
+    assert_equal_predictions,
     assert_equal_tables,
     reference_table,
     reference_trees,
@@ -53,17 +53,6 @@ def values(codes, numbers):
         X[:, f] = [None if code == MISSING else f"word {code}" for code in codes[:, f]]
     X[:, codes.shape[1] :] = numbers
     return X
-
-
-def of_columns(n_columns):
-    """A reference tree that sums as the core does: the numbers in lanes, then the categories."""
-
-    class OneHotTree(reference.Tree):
-        def total(self, delta):
-            numbers = np.float32(reference.lane_sum(delta[n_columns:]))
-            return float(numbers + np.float32(delta[:n_columns].sum()))
-
-    return OneHotTree
 
 
 def assert_equals_one_hot(table, expected, n_categories, never_learned=()):
@@ -144,7 +133,7 @@ def test_trees_and_predictions_equal_those_of_the_reference_on_one_hot_columns(s
         last = np.cumsum(n_categories) - 1
         assert_equals_one_hot(table, reference_table(tree, dtype), n_categories, never_learned=last)
         expected = [tree.predict(x) for x in one_hot(queries, moved, n_categories)]
-        np.testing.assert_array_equal(predictions[:, i], expected)
+        assert_equal_predictions(predictions[:, i], expected)
 
 
 @pytest.mark.parametrize("predict_extends", [False, True])
@@ -343,22 +332,6 @@ def test_the_table_says_which_category_goes_right():
                 right = x[name] > table["threshold"][v]
             v = table["right" if right else "left"][v]
         assert leaves[row] == v
-
-
-@given(
-    st.lists(st.integers(1, 70), max_size=5),
-    st.lists(st.integers(0, 40), min_size=8, max_size=8),
-    st.integers(0, 2**32 - 1),
-)
-def test_sets_keep_their_categories_when_there_is_more_room(room, more, seed):
-    rng = np.random.default_rng(seed)
-    sets = [rng.random((4, count)) < 0.5 for count in room]
-    wide = [count + extra for count, extra in zip([*room, 1, 1], more, strict=False)]
-    back = unpack(pack(sets, wide, 4), wide)
-    for before, after in zip(sets, back, strict=False):
-        assert (after[:, : before.shape[1]] == before).all()
-        assert not after[:, before.shape[1] :].any()
-    assert not any(after.any() for after in back[len(sets) :])
 
 
 # Bad input

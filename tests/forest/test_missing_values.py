@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 from amforest import AMFClassifier, AMFRegressor
-from amforest._forest.core_handle import Fitted, handle_of, resize_core
+from amforest._forest.core_handle import Fitted, handle_of
 from amforest._forest.encoder import Encoder
 from amforest._forest.inputs import Schema
-from helpers import SWITCHES, assert_equal_tables, reference_table, reference_trees, tables
+from helpers import (
+    SWITCHES,
+    assert_equal_predictions,
+    assert_equal_tables,
+    reference_table,
+    reference_trees,
+    tables,
+)
 
 
 def stream_with_gaps(seed, n_rows=120, n_features=5, share=0.3):
@@ -44,7 +51,7 @@ def test_the_core_equals_the_reference_with_gaps(seed, regression):
     for i, tree in enumerate(trees):
         table = model.tree_table(i)
         assert_equal_tables(table, reference_table(tree, table.dtype))
-        np.testing.assert_array_equal(predictions[:, i], [tree.predict(x) for x in queries])
+        assert_equal_predictions(predictions[:, i], [tree.predict(x) for x in queries])
 
 
 @pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
@@ -77,7 +84,7 @@ def test_growing_in_features_equals_having_had_them_all_the_time():
     whole = AMFClassifier(classes=range(3), random_state=0).fit(X, y)
     model = AMFClassifier(classes=range(3), random_state=0).fit(X[:60, :4], y[:60])
     handle = handle_of(model)
-    core = resize_core(handle.fitted.core, 13, ())
+    core = handle.fitted.core.reserve(n_numbers=13)
     schema = Schema(np.zeros(13, dtype=bool))
     handle.fitted = Fitted(Encoder(schema), handle.fitted.labels, core)
     assert tables(model.partial_fit(X[60:], y[60:])) == tables(whole)

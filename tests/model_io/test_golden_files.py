@@ -11,27 +11,40 @@ from amforest.model_io import model_file, safetensors_bytes
 from amforest.model_io.model_file import ModelFormatError, from_bytes
 from make_golden import FOLDER, FORMAT, GOLDEN, described
 
-ABOUT = json.loads((FOLDER / "golden.json").read_text("utf-8"))
-NAMES = list(ABOUT["files"])
+FOLDERS = {version: FOLDER / f"format_{version}" for version in range(1, FORMAT + 1)}
+ABOUT = {
+    version: json.loads((folder / "golden.json").read_text("utf-8"))["files"]
+    for version, folder in FOLDERS.items()
+}
+FILES = [(version, name) for version in FOLDERS for name in ABOUT[version]]
+NAMES = list(GOLDEN)
+NEWEST = FOLDERS[FORMAT]
 
 
-def test_all_files_are_there_and_small():
-    files = {path.stem: path for path in FOLDER.glob("*.amf")}
-    assert sorted(files) == sorted(NAMES) == sorted(GOLDEN)
+@pytest.mark.parametrize("version", FOLDERS)
+def test_all_files_are_there_and_small(version):
+    files = {path.stem: path for path in FOLDERS[version].glob("*.amf")}
+    assert sorted(files) == sorted(ABOUT[version])
+    assert sorted(ABOUT[FORMAT]) == sorted(GOLDEN)
     assert all(path.stat().st_size < 10_000 for path in files.values())
 
 
+@pytest.mark.parametrize(("version", "name"), FILES)
+def test_a_file_is_loaded_and_its_model_goes_on_as_it_did(version, name):
+    expected, path = ABOUT[version][name], FOLDERS[version] / f"{name}.amf"
+    model = load(path, sha256=expected["sha256"])
+    assert described(name, model, path.read_bytes()) == expected
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_is_loaded_and_its_model_goes_on_as_it_did(name):
-    expected = ABOUT["files"][name]
-    model = load(FOLDER / f"{name}.amf", sha256=expected["sha256"])
-    assert described(name, model, (FOLDER / f"{name}.amf").read_bytes()) == expected
+def test_a_file_of_an_earlier_format_is_written_in_the_newest(name):
+    old = load(FOLDERS[1] / f"{name}.amf")
+    assert parts(old.to_bytes()) == parts((NEWEST / f"{name}.amf").read_bytes())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_of_this_format_is_written_again_as_it_is(name):
-    assert ABOUT["format"] == FORMAT, "run make_golden.py into a folder of the new format's"
-    data = (FOLDER / f"{name}.amf").read_bytes()
+    data = (NEWEST / f"{name}.amf").read_bytes()
     assert parts(from_bytes(data).to_bytes()) == parts(data)
 
 
@@ -47,7 +60,7 @@ def parts(data):
 def test_the_stream_makes_the_same_model_today(name):
     golden = GOLDEN[name]
     model = golden.build()
-    expected = ABOUT["files"][name]
+    expected = ABOUT[FORMAT][name]
     if golden.n_learned:
         assert golden.predictions(model) == expected["forecasts"]
     assert golden.predictions(golden.continue_learning(model)) == expected["next_forecasts"]
@@ -62,7 +75,7 @@ def newer(data: bytes, document: dict) -> bytes:
 @pytest.mark.parametrize("more", [{}, {"trees": [1, {"x": None}]}, {"forest": 3}])
 def test_a_newer_format_is_an_error_that_names_the_version(more, tmp_path):
     document = {"format": FORMAT + 1, "library": "12.3.4"} | more
-    data = newer((FOLDER / "classifier.amf").read_bytes(), document)
+    data = newer((NEWEST / "classifier.amf").read_bytes(), document)
     path = Path(tmp_path / "newer.amf")
     path.write_bytes(data)
     message = rf"format {FORMAT + 1}, written by amforest 12\.3\.4; .* install a newer one"

@@ -191,9 +191,9 @@ def resealed(data, change):
 def test_a_newer_format_says_what_to_do():
     def renew(document, arrays):
         document.clear()
-        document |= {"format": 2, "library": "9.9", "whatever": []}
+        document |= {"format": 3, "library": "9.9", "whatever": []}
 
-    with pytest.raises(ModelFormatError, match=r"format 2, written by amforest 9\.9; .* install a"):
+    with pytest.raises(ModelFormatError, match=r"format 3, written by amforest 9\.9; .* install a"):
         from_bytes(resealed(MODELS["regression"]().to_bytes(), renew))
 
 

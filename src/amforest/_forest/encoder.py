@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 NamedValues = Mapping[Hashable, Any]
 Requested = Collection[Hashable] | str | None  # river's parameter categorical_features
 _NUMBERS = frozenset({float, int, bool})
-_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-_STRIDES_32, _STRIDES_64 = (4,), (8,)  # of contiguous arrays in one dimension
 
 
 @dataclass(frozen=True, eq=False)
