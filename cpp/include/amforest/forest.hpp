@@ -88,11 +88,10 @@ template <class Partition, LabelModel Labels> class Forest {
     // to bound the scratch memory and the time for which others wait.
     std::size_t chunk_size() const {
         constexpr std::size_t kValues = 1 << 22, kPredictions = 1 << 20, kRowsInTrees = 1 << 16;
-        const auto lock = read_lock();
-        return std::max<std::size_t>(
+        const std::size_t n_rows =
             std::min({kValues / layout().n_features(), kPredictions / prediction_size() / n_trees(),
-                      kRowsInTrees / n_trees()}),
-            1);
+                      kRowsInTrees / n_trees()});
+        return std::max<std::size_t>(n_rows, 1);
     }
 
     // Throws std::invalid_argument unless the rows are valid.
