@@ -189,8 +189,19 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         return without_gil([&] { return std::make_unique<Forest>(forest, layout, parameters); });
     }
 
+    static Parameters parameters_of(const Forest &forest) {
+        return without_gil(
+            [&] { return forest.inspect([](const Parameters &now, auto, auto) { return now; }); });
+    }
+
+    // The parameters of the labels, of which `values` sets some.
     static Parameters next_parameters(const Forest &forest, const nb::dict &values) {
-        return forest.next_parameters([&](Parameters &next) { read_parameters(values, next); });
+        const Parameters now = parameters_of(forest);
+        Parameters next = now;
+        read_parameters(values, next);
+        next.validate();
+        now.check_successor(next);
+        return next;
     }
 
     // Checks of arguments

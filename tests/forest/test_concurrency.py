@@ -98,10 +98,13 @@ def test_new_features_do_not_disturb_those_who_predict_in_river():
 QUERIES = {
     "n_samples": lambda core: core.n_samples,
     "n_nodes": lambda core: core.n_nodes,
-    "forecast_size": lambda core: core.forecast_size,
+    "prediction_size": lambda core: core.prediction_size,
+    "label_parameters": lambda core: core.label_parameters,
     "predict": lambda core: core.predict(X[:1], 1),
-    "predict_row": lambda core: core.predict_row(X[0], 2),
+    "predict_row": lambda core: core.predict_row(X[0]),
     "weighted_depth": lambda core: core.weighted_depth(X[:1], 1),
+    "reserve": lambda core: core.reserve(capacity=9),
+    "learn": lambda core: core.learn(X[:1], np.zeros(1, np.uint32), 1),
 }
 
 

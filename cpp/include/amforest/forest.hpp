@@ -101,16 +101,6 @@ template <class Partition, LabelModel Labels> class Forest {
         check_domain(X, name, domain());
     }
 
-    // The parameters of the labels, of which `change(parameters)` sets some.
-    template <class Change> Parameters next_parameters(const Change &change) const {
-        const auto lock = read_lock();
-        Parameters next = *common_.parameters;
-        change(next);
-        next.validate();
-        common_.parameters->check_successor(next);
-        return next;
-    }
-
     // A batch that is being learned, in chunks of rows; between two chunks others may predict. All
     // memory is there from the start: if there is none, nothing has changed, and later nothing
     // fails, unless others learn meanwhile. (In the unrestricted partition a row may fail, which
