@@ -90,7 +90,7 @@ template <class Partition, LabelModel Labels> class Forest {
         constexpr std::size_t kValues = 1 << 22, kPredictions = 1 << 20, kRowsInTrees = 1 << 16;
         const auto lock = read_lock();
         return std::max<std::size_t>(
-            std::min({kValues / layout().n_features(), kPredictions / prediction_size() / n_trees(),
+            std::min({kValues / layout().n_features(), kPredictions / size_now() / n_trees(),
                       kRowsInTrees / n_trees()}),
             1);
     }
