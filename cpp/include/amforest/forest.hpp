@@ -53,6 +53,7 @@ template <class Partition, LabelModel Labels> class Forest {
           n_rows_(0) {
         require(layout.extends(other.layout()), "features and categories must not become fewer");
         const auto lock = other.read_lock();
+        other.common_.parameters->check_successor(parameters);
         n_rows_ = other.n_rows_;
         trees_.reserve(other.n_trees());
         for (const auto &tree : other.trees_)
