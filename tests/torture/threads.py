@@ -45,7 +45,7 @@ def run(report: Report, quick: bool) -> list[Result]:
     return [
         Result(
             "8 predicting threads and one learner, under TSan",
-            sum(told["looks"] for told in rounds),
+            sum(told["inspections"] for told in rounds),
             "no race; each prediction that of some moment",
             process.returncode == 0 and bool(rounds) and not problem,
             problem or "\n".join(summary(kind, rounds) for kind in kinds(rounds)),
