@@ -478,7 +478,7 @@ template <class Case> void widen_features(Case &saved, const Layout &to) {
     for (std::int32_t &feature : flat.feature)
         if (feature >= n_codes) feature += static_cast<std::int32_t>(to.n_codes()) - n_codes;
     flat.feature_weights = widen_weights(flat.feature_weights, from, to);
-    if (from.n_numbers == 0) { // then the column does not tell how many rows there are
+    if (from.n_numbers == 0) { // then the number of rows is not that of the column
         flat.lower.assign(flat.kind.size() * to.n_numbers, kMissing);
     } else {
         resize_rows(flat.lower, from.n_numbers, to.n_numbers, kMissing);
