@@ -72,7 +72,7 @@ struct Stream {
     std::size_t last_tenth() const { return n_rows - n_rows / 10; }
     Layout layout() const { return {Categories(), n_features}; }
     Matrix matrix(std::size_t first, std::size_t count) const {
-        return {&X[first * n_features], count, n_features, 0};
+        return {&X[first * n_features], count, n_features};
     }
 };
 

@@ -127,3 +127,17 @@ def test_rows_of_a_tree_beyond_those_of_the_forest_are_refused():
     state["trees"]["n_rows"][1] = 21
     with pytest.raises(ValueError, match="n_rows must be 0 where a tree is empty"):
         restored(state)
+
+
+def test_a_wide_forest_of_many_trees_is_built():
+    forest = classifier(50_000, n_trees=100)
+    assert forest.n_trees == 100
+
+
+def test_many_empty_trees_of_many_features_are_refused():
+    """Their memory would be out of proportion to the file's."""
+    grown = classifier(5_000, n_trees=1)
+    grown.learn(np.zeros((1, 5_000), np.float32), np.zeros(1, np.uint32), 1)
+    empty = classifier(5_000, n_trees=100, seed=1)
+    with pytest.raises(ValueError, match="too many empty trees"):
+        restored(combined([grown, empty]))

@@ -1,4 +1,4 @@
-"""Models that are saved, loaded and go on, beside the same that never were: bit for bit alike."""
+"""Models that are saved, loaded and continue are bit for bit those that were never saved."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Case:
         is_category = not self.is_box and self.chance(0.4)
         gaps = 0.0 if self.is_box else self.any_of([0.0, 0.0, 0.2])
         if is_category:
-            # Rows of nothing but tuples look like rows of rows.
+            # Rows of nothing but tuples would be read as rows of rows.
             make = CATEGORIES[self.any_of([kind for kind in CATEGORIES if j or kind != "tuple"])]
 
             def value(moment: int) -> Any:  # ever more categories
@@ -188,7 +188,7 @@ class Case:
     # The stream
 
     def steps(self) -> list[Step]:
-        """Return what is done to a model, part by part; each step tells what it saw."""
+        """Return what is done to a model, part by part; each step returns what it shows."""
         return [self.step(part) for part in range(N_PARTS)]
 
     def step(self, part: int) -> Step:
@@ -206,7 +206,7 @@ class Case:
             ways.pop()  # names and types of columns are known from a frame or an array only
         way = "one" if self.is_river else self.any_of(ways)
         learn = partial(self.learn, rows=rows, labels=labels, weights=weights, way=way)
-        return lambda model: learn(model) + self.look(model, probes)
+        return lambda model: learn(model) + self.inspect(model, probes)
 
     def rows(self, part: int) -> list[Any]:
         """Return lists of values; for river, dicts of those that are there."""
@@ -238,7 +238,7 @@ class Case:
         name = "partial_fit_predict_proba" if self.is_classifier else "partial_fit_predict"
         return [getattr(model, name)(X, y, sample_weight=weights)]
 
-    def look(self, model: Any, rows: list[Any]) -> list[Any]:
+    def inspect(self, model: Any, rows: list[Any]) -> list[Any]:
         """Return all that can be seen of a model."""
         stats = model.stats()
         del stats["bytes"]  # a leaf that became a point again is kept as one when it is loaded
@@ -314,7 +314,7 @@ WAYS = {"file": by_file, "pickle": by_pickle, "deepcopy": copy.deepcopy}
 
 
 def compare(number: int) -> None:
-    """Let copies of a model go on beside it, which is never saved until the end."""
+    """Let copies of a model continue beside it, which is never saved until the end."""
     case = Case(number)
     never_saved = case.model()
     copies = {name: way(never_saved) for name, way in WAYS.items()}
@@ -331,7 +331,7 @@ def compare(number: int) -> None:
 
 
 def refit(case: Case, models: list[Any]) -> None:
-    """Learn afresh: a generator given as random_state goes on, too."""
+    """Learn afresh: a generator given as random_state continues, too."""
     if case.is_river:
         return
     rows = case.in_form(case.rows(0))

@@ -36,7 +36,7 @@ MOST_RESIDENT = 512 << 20  # bytes
 
 
 def survives(data: bytes) -> bool:
-    """Tell whether a file is accepted; whatever goes wrong is raised."""
+    """Return whether a file is accepted; whatever goes wrong is raised."""
     try:
         model = from_bytes(data)
     except ModelFormatError:
@@ -46,22 +46,22 @@ def survives(data: bytes) -> bool:
 
 
 def exercise(model: Any) -> None:
-    """Forecast, learn, save and load."""
+    """Predict, learn, save and load."""
     fitted = handle_of(model).fitted
     if fitted is None:
         assert_saved(model)
         return
     check_trees(model)
     rows, labels = probes(model, fitted)
-    check_forecasts(model, rows)
+    check_predictions(model, rows)
     check_batch(model, rows)
     learn(model, rows, labels)
     if fitted.encoder.named is not None:
         learn(model, [{"a feature that is new": 1.0}], labels[:1])
-    check_forecasts(model, rows)
+    check_predictions(model, rows)
     copy = assert_saved(model)
     for x in rows:
-        assert forecast(copy, x).tobytes() == forecast(model, x).tobytes()
+        assert predict(copy, x).tobytes() == predict(model, x).tobytes()
 
 
 def assert_saved(model: Any) -> Any:
@@ -72,7 +72,7 @@ def assert_saved(model: Any) -> Any:
 
 
 def probes(model: Any, fitted: Fitted) -> tuple[list[Any], list[Any]]:
-    """Some rows that the model must know what to do with, and labels that it knows."""
+    """Return some rows that the model must accept, and labels that it has learned."""
     numbers = [0.25, -3.0, math.nan, 1e30]
     columns, bounds = fitted.encoder.named, fitted.core.bounds
     if bounds is not None:
@@ -96,7 +96,7 @@ def at(k: int, values: list[Any]) -> Any:
     return [*values, None][k % (len(values) + 1)]
 
 
-def forecast(model: Any, x: Any) -> NDArray[np.float64]:
+def predict(model: Any, x: Any) -> NDArray[np.float64]:
     if not hasattr(model, "predict_proba_one"):
         return np.array([model.predict_one(x)])
     probabilities = model.predict_proba_one(x)
@@ -107,15 +107,15 @@ def forecast(model: Any, x: Any) -> NDArray[np.float64]:
     return probabilities
 
 
-def check_forecasts(model: Any, rows: list[Any]) -> None:
+def check_predictions(model: Any, rows: list[Any]) -> None:
     for x in rows:
-        assert np.isfinite(forecast(model, x)).all()
+        assert np.isfinite(predict(model, x)).all()
     if hasattr(model, "stats"):
         model.stats()
 
 
 def check_batch(model: Any, rows: list[Any]) -> None:
-    """A batch is forecast as its rows are."""
+    """A batch has the predictions of its rows."""
     is_river = isinstance(rows[0], dict)
     if is_river and not all(isinstance(name, str) for name in rows[0]):
         return  # to pandas, None and NaN are the same name
@@ -126,10 +126,10 @@ def check_batch(model: Any, rows: list[Any]) -> None:
     if is_river:
         batch = model.predict_proba_many(X).to_numpy()
     else:
-        ask = model.predict_proba if hasattr(model, "predict_proba") else model.predict
-        batch = ask(X).reshape(len(rows), -1)
+        query = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+        batch = query(X).reshape(len(rows), -1)
     for x, expected in zip(rows, batch, strict=True):
-        assert forecast(model, x).tobytes() == expected.tobytes()
+        assert predict(model, x).tobytes() == expected.tobytes()
 
 
 def table(model: Any, rows: list[Any]) -> Any:
@@ -191,7 +191,7 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 def work(which: int, shape: tuple[int, int], first: int, tally: Tally, wrong: Any) -> None:
-    """Damage the first-th file and each N_WORKERS-th after it; say what is wrong."""
+    """Damage the first-th file and each N_WORKERS-th after it; put what is wrong."""
     kind = kinds(*shape)[which]
     for file in originals():
         assert survives(file.data)  # also loads all that is loaded when it is first needed
@@ -206,13 +206,13 @@ def work(which: int, shape: tuple[int, int], first: int, tally: Tally, wrong: An
                 try:
                     tally.accepted.value += survives(data)
                 except Exception as error:
-                    wrong.put((number, told(error)))
+                    wrong.put((number, describe(error)))
     signal.alarm(0)
     tally.resident.value = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def told(error: Exception) -> str:
-    """Say what went wrong, and where."""
+def describe(error: Exception) -> str:
+    """Return what went wrong, and where."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     text = str(error).strip().split("\n")[0][:200] or where.line
     return f"{type(error).__name__} in {where.name}: {text}"
@@ -272,7 +272,7 @@ def summed_up(kind: Kind, tallies: list[Tally], failures: dict[int, str], second
 
 
 def grouped(failures: dict[int, str]) -> list[str]:
-    """Tell each kind of failure once, with the first input that had it."""
+    """Return each kind of failure once, with the first input that had it."""
     kinds: dict[str, list[int]] = {}
     for number, message in sorted(failures.items()):
         kinds.setdefault(re.sub(r"[\d.]+(e[+-]?\d+)?", "…", message), []).append(number)

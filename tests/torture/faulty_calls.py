@@ -37,23 +37,23 @@ def build(folder: Path, compiler: str = "g++") -> Path:
 
 
 def every_fault(library: Path, quick: bool) -> Iterator[dict[str, Any]]:
-    """Run all calls with all faults in another process; yield what each call had to tell."""
+    """Run all calls with all faults in another process; yield the record of each call."""
     environment = {**os.environ, "LD_PRELOAD": str(library), "PYTHONFAULTHANDLER": "1"}
     done, crashed = 0, True
-    while crashed:  # then another process goes on with the next call
+    while crashed:  # then another process continues with the next call
         command = [sys.executable, __file__, str(library), str(done), *(["--quick"] * quick)]
         with subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, text=True
         ) as process:
             for line in process.stdout or ():
-                told = json.loads(line)
-                if "faults" in told:
+                record = json.loads(line)
+                if "faults" in record:
                     done += 1
-                    yield told
+                    yield record
         if crashed := process.returncode != 0:
             done += 1
             wrong = [f"the process ended with {process.returncode}"]
-            yield {**told, "faults": 0, "errors": 0, "sites": [], "wrong": wrong}
+            yield {**record, "faults": 0, "errors": 0, "sites": [], "wrong": wrong}
 
 
 # Within
@@ -86,7 +86,7 @@ class Call:
 
 
 def outcome(value: Any) -> Any:
-    """Return something that can be compared: all bits of an answer."""
+    """Return something that can be compared: all bits of a result."""
     if hasattr(value, "to_bytes") and not isinstance(value, int):
         return value.to_bytes()
     return pickle.dumps(value)
@@ -121,7 +121,7 @@ def try_all(call: Call, faults: Faults, arm: Callable[[int], None]) -> dict[str,
         if failed:
             found = call(model, start)
         if (not start and outcome(found) != answer) or model.to_bytes() != after:
-            wrong.append(f"{n}: the call does not go on as if nothing had failed")
+            wrong.append(f"{n}: the call does not continue as if nothing had failed")
     return {"faults": n - 1, "errors": errors, "sites": sorted(sites), "wrong": wrong[:10]}
 
 
@@ -134,7 +134,7 @@ def calls(quick: bool) -> Iterator[Call]:
     models = Models(16 if quick else 400)
     yield from learning(models)
     yield from test_then_train(models)
-    yield from looking(models)
+    yield from inspecting(models)
     yield from saving("classes", models.classes)
     yield from saving("categories", models.categories)
     if not quick:
@@ -218,7 +218,7 @@ def test_then_train(of: Models) -> Iterator[Call]:
     yield Call("test-then-train, numbers", of.numbers, lambda m: m.partial_fit_predict(X, of.y))
 
 
-def looking(of: Models) -> Iterator[Call]:
+def inspecting(of: Models) -> Iterator[Call]:
     rows = {"categories": of.codes, "unrestricted": of.X[:3]}
     kinds = ("classes", "numbers", "threads", "categories", "unrestricted", "extends", "smoothing")
     for kind in kinds:
@@ -246,7 +246,7 @@ def saving(kind: str, model: Any) -> Iterator[Call]:
 
 
 def main() -> None:
-    """Make the calls from some number on; print the name of each, then what it had to tell."""
+    """Make the calls from some number on; print the name of each, then its record."""
     faults, quick = Faults(sys.argv[1]), "--quick" in sys.argv
     ways = [("", faults.arm), (", and all after it", faults.arm_from)][: 1 if quick else 2]
     trials = [(call, suffix, arm) for call in calls(quick) for suffix, arm in ways]

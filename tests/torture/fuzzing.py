@@ -1,4 +1,4 @@
-"""libFuzzer on load → predict → learn → save, with ASan and UBSan: cpp/fuzz_load.cpp."""
+"""libFuzzer on load → predict → learn → copy → save, with ASan and UBSan: cpp/fuzz_load.cpp."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOUND = HERE.parents[1] / "build" / "fuzzing"  # inputs that broke something
 FLAGS = [
     *("-std=c++20", "-O2", "-g", "-fno-omit-frame-pointer", "-ffp-contract=off"),
     *("-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"),
-    "-fno-sanitize-coverage=trace-cmp",  # costs a quarter of the time; the mutations know more
+    "-fno-sanitize-coverage=trace-cmp",  # costs a quarter of the time; there are own mutations
     "-Wl,--wrap=mmap,--wrap=mremap",
 ]
 LIMITS = ["-rss_limit_mb=512", "-malloc_limit_mb=512", "-timeout=30", "-max_len=2048"]
@@ -40,7 +40,7 @@ def build(folder: Path) -> Path:
 
 
 class Fuzzer:
-    """A process that runs some executions, and what it tells on its standard error."""
+    """A process that runs some executions, and what it prints on its standard error."""
 
     def __init__(self, program: Path, folder: Path, seed: int, executions: int) -> None:
         corpus = folder / "corpus"
@@ -55,15 +55,16 @@ class Fuzzer:
                 env={**os.environ, "ASAN_OPTIONS": ASAN_OPTIONS},
             )
 
-    def told(self) -> str:
+    def output(self) -> str:
         return self.log.read_text("utf-8", "replace")
 
     def done(self) -> int:
         """Return how many executions there were so far."""
-        return max((int(n) for n in re.findall(r"^#(\d+)\s", self.told(), re.MULTILINE)), default=0)
+        numbers = re.findall(r"^#(\d+)\s", self.output(), re.MULTILINE)
+        return max(map(int, numbers), default=0)
 
     def number(self, pattern: str) -> int:
-        found = re.search(pattern, self.told())
+        found = re.search(pattern, self.output())
         return int(found[1]) if found else 0
 
     def problem(self) -> str:
@@ -71,7 +72,7 @@ class Fuzzer:
         if self.process.returncode == 0:
             return ""
         FOUND.mkdir(parents=True, exist_ok=True)
-        lines = self.told().splitlines()
+        lines = self.output().splitlines()
         marks = ("ERROR", "VIOLATED", "runtime error", "SUMMARY")
         found = [line for line in lines if any(mark in line for mark in marks)]
         inputs = [f"kept: {shutil.copy(path, FOUND)}" for path in self.log.parent.glob("*-*")]
@@ -103,7 +104,7 @@ def run(report: Report, quick: bool) -> list[Result]:
     details = f"{accepted:,} were valid forests; {done / took:,.0f} a second; {peak} MB at the most"
     return [
         Result(
-            "libFuzzer on load → predict → learn → save, ASan and UBSan",
+            "libFuzzer on load → predict → learn → copy → save, ASan and UBSan",
             done,
             "no crash, no leak, memory ≤ 512 MB",
             not problems and done >= executions,

@@ -1,4 +1,4 @@
-"""Runs that are killed (SIGKILL) while they learn and save: the newest checkpoint goes on."""
+"""Runs that are killed (SIGKILL) while they learn and save: the newest checkpoint continues."""
 
 from __future__ import annotations
 

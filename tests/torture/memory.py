@@ -19,11 +19,11 @@ def run(report: Report, quick: bool) -> list[Result]:
     faults, sites, wrong = 0, set(), []
     with tempfile.TemporaryDirectory() as folder:
         library = build(Path(folder), compiler)
-        for done, told in enumerate(every_fault(library, quick), start=1):
-            report("calls", done, told["of"])
-            faults += told["faults"]
-            sites.update(told["sites"])
-            wrong += [f"{told['call']}: {what}" for what in told["wrong"]]
+        for done, record in enumerate(every_fault(library, quick), start=1):
+            report("calls", done, record["of"])
+            faults += record["faults"]
+            sites.update(record["sites"])
+            wrong += [f"{record['call']}: {what}" for what in record["wrong"]]
     return [
         Result(
             "the N-th allocation of the core fails",

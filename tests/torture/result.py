@@ -1,4 +1,4 @@
-"""What a module of the torture chamber has to tell."""
+"""The result of a module of this folder."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ STREAMS: dict[str, Stream] = {
 
 
 def bear(name: str, n_rows: int) -> dict[str, Any]:
-    """Let the model learn the stream; tell what that took."""
+    """Let the model learn the stream; return what that took."""
     stream = STREAMS[name]
     X, y = stream.make(n_rows)
     weights = None if stream.weights is None else stream.weights(len(X))

@@ -45,7 +45,7 @@ def run(report: Report, quick: bool) -> list[Result]:
     return [
         Result(
             "8 predicting threads and one learner, under TSan",
-            sum(told["looks"] for told in rounds),
+            sum(record["inspections"] for record in rounds),
             "no race; each prediction that of some moment",
             process.returncode == 0 and bool(rounds) and not problem,
             problem or "\n".join(summary(kind, rounds) for kind in kinds(rounds)),
@@ -54,14 +54,15 @@ def run(report: Report, quick: bool) -> list[Result]:
 
 
 def kinds(rounds: list[dict]) -> list[str]:
-    return list(dict.fromkeys(told["kind"] for told in rounds))
+    return list(dict.fromkeys(record["kind"] for record in rounds))
 
 
 def summary(kind: str, rounds: list[dict]) -> str:
     """How many predictions were compared, and how quickly one learns beside those who predict."""
-    own = [told for told in rounds if told["kind"] == kind]
-    compared, moments = (sum(told[key] for told in own) for key in ("compared", "moments"))
-    alone, among = (sum(told[key] for told in own) / len(own) for key in ("alone", "among_others"))
+    own = [record for record in rounds if record["kind"] == kind]
+    compared, moments = (sum(record[key] for record in own) for key in ("compared", "moments"))
+    speeds = ("alone", "among_others")
+    alone, among = (sum(record[key] for record in own) / len(own) for key in speeds)
     return (
         f"{kind}: {compared:,} predictions of {moments:,} moments; learns {alone:,.0f} rows/s "
         f"alone, {among:,.0f} among 8 who predict"

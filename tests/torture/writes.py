@@ -109,7 +109,7 @@ class Checkpointing:
             try:
                 checkpoint.step()
             except OSError as error:
-                tell(error)
+                print_error(error)
             finally:
                 leave()  # without saving again
 
@@ -142,7 +142,7 @@ def check_names(folder: Path, names: set[str], may_leave: bool) -> None:
 # A fault, in a process of its own
 
 
-def tell(error: OSError) -> None:
+def print_error(error: OSError) -> None:
     print(error.errno, error, flush=True)
 
 
@@ -152,7 +152,7 @@ def leave() -> None:
 
 
 class Outcome:
-    """How a process ended, what it said, and its calls on the folder."""
+    """How a process ended, what it printed, and its calls on the folder."""
 
     def __init__(self, status: int, stdout: str, stderr: str) -> None:
         self.killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
@@ -169,7 +169,7 @@ def forked(target: Any, folder: Path, begin: Callable[[], None]) -> Outcome:
         try:
             target.act(folder, begin)
         except OSError as error:
-            tell(error)
+            print_error(error)
         except BaseException:
             traceback.print_exc(file=sys.stdout)
         finally:
@@ -270,7 +270,7 @@ def faults(target: Any) -> Iterator[tuple[str, Callable[[], int]]]:
     for name, number in ERRORS.items():
         yield name, each(CALLS, number, partial(says, number))
     yield "EINTR", each(AGAIN, errno.EINTR, nothing)
-    yield "EINTR that is told", each(set(CALLS) - AGAIN, errno.EINTR, partial(says, errno.EINTR))
+    yield "EINTR, reported", each(set(CALLS) - AGAIN, errno.EINTR, partial(says, errno.EINTR))
     yield "short writes", each(["write"], "short", nothing)
     yield "writes of nothing", each(["write"], "none", partial(says, errno.EIO))
     yield "kill -9 before a call", each(CALLS, "kill", None)
@@ -315,8 +315,8 @@ def run(report: Report, quick: bool) -> list[Result]:
     report("faults", total, total)
     about = " and ".join(target.name for target in TARGETS)
     return [
-        Result(f"failing writes: {fault}", counts[fault], BAR, not told, "\n".join(told) or about)
-        for fault, told in failures.items()
+        Result(f"failing writes: {fault}", counts[fault], BAR, not wrong, "\n".join(wrong) or about)
+        for fault, wrong in failures.items()
     ]
 
 

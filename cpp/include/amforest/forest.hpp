@@ -53,6 +53,7 @@ template <class Partition, LabelModel Labels> class Forest {
           n_rows_(0) {
         require(layout.extends(other.layout()), "features and categories must not become fewer");
         const auto lock = other.read_lock();
+        other.common_.parameters->check_successor(parameters);
         n_rows_ = other.n_rows_;
         trees_.reserve(other.n_trees());
         for (const auto &tree : other.trees_)
@@ -123,7 +124,7 @@ template <class Partition, LabelModel Labels> class Forest {
         // Learns the next rows. One of weight 0 is skipped.
         void learn(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
                    std::size_t n_threads) {
-            const auto lock = begin(X, n_threads);
+            const auto lock = begin(X, weights, n_threads);
             if (X.n_rows == 1 || !Partition::kSplitsOnce) {
                 in_blocks(X, 0, [&](const PreparedRows &x, std::size_t first) {
                     for (std::size_t i = 0; i < x.size(); ++i)
@@ -146,7 +147,7 @@ template <class Partition, LabelModel Labels> class Forest {
         void predict_then_learn(const Matrix &X, std::span<const Label> y,
                                 std::span<const double> weights, double *out,
                                 std::size_t n_threads) {
-            const auto lock = begin(X, n_threads);
+            const auto lock = begin(X, weights, n_threads);
             // Few rows find too few of their nodes in the cache to take one tree after the other:
             // they descend all those of a thread side by side. Where a row may fail, all trees must
             // be together.
@@ -181,12 +182,13 @@ template <class Partition, LabelModel Labels> class Forest {
         }
 
       private:
-        std::unique_lock<std::shared_mutex> begin(const Matrix &X, std::size_t n_threads) {
+        std::unique_lock<std::shared_mutex> begin(const Matrix &X, std::span<const double> weights,
+                                                  std::size_t n_threads) {
             const Layout &layout = forest_.layout();
             while (blocks_.size() < std::min(n_threads, forest_.n_trees()))
                 blocks_.emplace_back(layout, PreparedRows::block_size(layout));
             auto lock = forest_.write_lock();
-            forest_.make_room(X.n_rows, {});
+            forest_.make_room(X.n_rows, weights);
             make_mixtures();
             if (parameters_) {
                 forest_.common_.parameters->check_update(*parameters_);

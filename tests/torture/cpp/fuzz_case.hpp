@@ -239,11 +239,11 @@ template <class PartitionOf, LabelModel LabelsOf> struct Case {
     // The case of a forest as it is now; the rest is as in this one.
     Case save(const Forest &forest) const {
         Case saved{settings, bounds, {}};
-        forest.inspect([&](const Common &common, std::span<const Tree> trees, std::size_t n_rows) {
+        saved.settings.set(forest.layout());
+        forest.inspect([&](const Parameters &now, std::span<const Tree> trees, std::size_t n_rows) {
             saved.flat = flatten<Partition, Labels>(trees);
             saved.settings.n_samples = n_rows;
-            saved.settings.set(common.layout);
-            saved.settings.set_parameters(*common.parameters);
+            saved.settings.set_parameters(now);
         });
         return saved;
     }

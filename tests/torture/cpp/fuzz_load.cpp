@@ -1,4 +1,4 @@
-// libFuzzer on load -> predict -> learn -> reserve -> save, at the level of the core's arrays.
+// libFuzzer on load -> predict -> learn -> copy -> save, at the level of the core's arrays.
 //
 // The claims, for any arrays:
 // - Restoring them throws std::invalid_argument or gives a forest. It allocates at most 64 times
@@ -6,8 +6,9 @@
 // - That forest can be predicted from and inspected. It learns any valid rows, or refuses them and
 //   stays as it was.
 // - Saved, it is restored to the same bits, and both forests continue alike.
-// - Room for more features, categories and classes changes nothing else: not the structure, and not
-//   the predictions of rows of the earlier layout.
+// - A copy with room for more features, categories and classes differs in nothing else. It leaves
+//   the forest as it is. Both predict and learn the same rows alike, where the features that the
+//   copy adds are missing. A copy with real counts predicts alike, too.
 // All runs under ASan, UBSan and LSan.
 //
 //     fuzz_load --make-corpus FOLDER     writes forests of many kinds, to start from
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "fuzz_case.hpp"
@@ -159,7 +161,7 @@ template <class Label> struct Stream {
     std::vector<double> weights; // none: all are 1
 
     std::size_t size() const { return y.size(); }
-    Matrix matrix() const { return {X.data(), size(), layout.n_features(), layout.n_codes()}; }
+    Matrix matrix() const { return {X.data(), size(), layout.n_features()}; }
 
     // The same rows in a later layout: features that it adds are missing.
     Stream widened(const Layout &later) const {
@@ -291,6 +293,11 @@ template <class Case> class RowSource {
 
 // Predictions and inspection
 
+bool have_equal_bits(const std::vector<double> &a, const std::vector<double> &b) {
+    return a.size() == b.size() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+}
+
 template <class Case> void hold_valid(std::span<const double> prediction) {
     double sum = 0;
     for (const double value : prediction) {
@@ -300,11 +307,12 @@ template <class Case> void hold_valid(std::span<const double> prediction) {
     hold(!Case::kHasClasses || std::abs(sum - 1) < 1e-6, "probabilities sum to 1");
 }
 
-template <class Case>
-std::vector<double> predict(const typename Case::Forest &forest,
-                            const Stream<typename Case::Label> &rows) {
+// `Forest` is the case's, or one with other counts.
+template <class Case, class Forest>
+std::vector<double> predict(const Forest &forest, const Stream<typename Case::Label> &rows) {
     std::vector<double> all;
-    const std::size_t size = forest.predict(rows.matrix(), "X", all, 1);
+    forest.check(rows.matrix(), "X", [](std::size_t) { return false; });
+    const std::size_t size = forest.predict(rows.matrix(), all, 1);
     hold(size == forest.prediction_size() && all.size() == rows.size() * size,
          "each row has a prediction");
     for (std::size_t i = 0; i < rows.size(); ++i)
@@ -320,12 +328,12 @@ void inspect(const typename Case::Forest &forest, const Stream<typename Case::La
     const std::vector<double> all = predict<Case>(forest, rows);
     std::vector<double> by_tree, row, depth(n * n_trees);
     std::vector<std::int64_t> leaves(n * n_trees);
-    const std::size_t size = forest.predict_by_tree(X, "X", by_tree, 1);
+    const std::size_t size = forest.predict_by_tree(X, by_tree, 1);
     hold(by_tree.size() == all.size() * n_trees, "each tree has a prediction");
-    forest.weighted_depth(X, "X", depth.data(), 1);
-    forest.apply(X, "X", leaves.data(), 1);
+    forest.weighted_depth(X, depth.data(), 1);
+    forest.apply(X, leaves.data(), 1);
     for (std::size_t i = 0; i < n; ++i) {
-        forest.predict(X.rows(i, 1), "x", row, 1);
+        forest.predict(X.rows(i, 1), row, 1);
         hold(std::ranges::equal(row, std::span(all).subspan(i * size, size)),
              "a row alone has the same prediction as among others");
     }
@@ -349,10 +357,13 @@ void inspect(const typename Case::Forest &forest, const Stream<typename Case::La
 
 enum class Way { kBatch, kTestThenTrain, kNewParameters, kSingly };
 
-// Whether the forest is so near its limits that it may refuse the rows.
+// Whether the forest is so near its limits that it may refuse the rows. Real weights are rounded.
 template <class Case>
 bool may_refuse(const typename Case::Forest &forest, const Stream<typename Case::Label> &rows) {
-    const double more = std::accumulate(rows.weights.begin(), rows.weights.end(), 8.0);
+    const double rounding = Case::Labels::kHasWholeWeights ? 0 : 8;
+    const double more = rows.weights.empty()
+                            ? rounding + static_cast<double>(rows.size())
+                            : std::accumulate(rows.weights.begin(), rows.weights.end(), rounding);
     return forest.inspect(
         [&](const auto &, std::span<const typename Case::Tree> trees, std::size_t n_rows) {
             const auto weighs_much = [&](const auto &tree) {
@@ -367,12 +378,17 @@ template <class Case>
 bool learn(typename Case::Forest &forest, const Case &given,
            const Stream<typename Case::Label> &rows, Way way) {
     using Batch = typename Case::Forest::Batch;
-    const Matrix X = forest.check(rows.matrix(), "X", [](std::size_t) { return true; });
+    const Matrix X = rows.matrix();
+    forest.check(X, "X", [](std::size_t) { return true; });
     const bool may_fail = may_refuse<Case>(forest, rows);
     const auto now = [&] {
         return may_fail ? given.save(forest).encode() : std::vector<std::uint8_t>();
     };
     auto before = now();
+    const auto refuse_rows = [&] { // their weights, or those of all rows, are too many
+        hold(may_fail && now() == before, "refused rows change nothing");
+        return false;
+    };
     const std::size_t size = forest.prediction_size();
     std::vector<double> predictions(rows.size() * size);
     try {
@@ -386,17 +402,17 @@ bool learn(typename Case::Forest &forest, const Case &given,
             Batch(forest, rows.size(), rows.weights).learn(X, rows.y, rows.weights, 1);
         else
             for (std::size_t i = 0; i < rows.size(); ++i) {
-                forest.learn(X.rows(i, 1), rows.y[i], rows.weights.empty() ? 1 : rows.weights[i]);
+                const double weight = rows.weights.empty() ? 1 : rows.weights[i];
+                if (!forest.learn(X.rows(i, 1), rows.y[i], weight)) return refuse_rows();
                 before = now();
             }
         return true;
-    } catch (const std::length_error &) { // of the weights or of the rows there are too many
-        hold(may_fail && now() == before, "refused rows change nothing");
-        return false;
+    } catch (const std::length_error &) {
+        return refuse_rows();
     }
 }
 
-// Growing
+// Copies
 
 // Room for more of some of what there is. Bounds settle the features.
 template <class Case> Settings draw_larger(const Case &given, Random &random) {
@@ -462,7 +478,7 @@ template <class Case> void widen_features(Case &saved, const Layout &to) {
     for (std::int32_t &feature : flat.feature)
         if (feature >= n_codes) feature += static_cast<std::int32_t>(to.n_codes()) - n_codes;
     flat.feature_weights = widen_weights(flat.feature_weights, from, to);
-    if (from.n_numbers == 0) { // then the column does not tell how many rows there are
+    if (from.n_numbers == 0) { // then the number of rows is not that of the column
         flat.lower.assign(flat.kind.size() * to.n_numbers, kMissing);
     } else {
         resize_rows(flat.lower, from.n_numbers, to.n_numbers, kMissing);
@@ -486,8 +502,8 @@ template <class Case> void widen_labels(Case &saved, const typename Case::Parame
                     });
 }
 
-// What a forest must be after its room has grown: nothing was seen of new features and categories,
-// and no label is of a new class.
+// What a larger copy must be: nothing was seen of new features and categories, and no label is of a
+// new class.
 template <class Case> Case widen(Case saved, const Settings &larger) {
     widen_features(saved, larger.layout());
     widen_labels(saved, larger.parameters<typename Case::Parameters>());
@@ -495,28 +511,75 @@ template <class Case> Case widen(Case saved, const Settings &larger) {
     return saved;
 }
 
-// Gives the forest more room, and returns it as a case.
 template <class Case>
-Case grow_room(typename Case::Forest &forest, const Case &given, Random &random) {
-    Case before = given.save(forest);
-    const auto rows = RowSource<Case>(before, random).draw(3, Use::kPredict);
-    const std::vector<double> predictions = predict<Case>(forest, rows);
-    Case expected = widen(before, draw_larger(before, random));
+std::unique_ptr<typename Case::Forest> copy_with_room(const typename Case::Forest &forest,
+                                                      const Settings &larger) {
+    return std::make_unique<typename Case::Forest>(
+        forest, larger.layout(), larger.valid_parameters<typename Case::Parameters>());
+}
+
+// A row of the earlier layout is one of the later layout with missing values. (Within bounds
+// nothing is missing, and the layout stays.)
+template <class Case>
+Stream<typename Case::Label> rows_in(const Settings &later,
+                                     const Stream<typename Case::Label> &rows) {
+    return Case::kIsBounded ? rows : rows.widened(later.layout());
+}
+
+// Classes must not become fewer.
+template <class Case>
+void hold_fewer_are_refused(const typename Case::Forest &forest, Settings settings) {
+    if (!Case::kHasClasses || settings.n_classes == 1) return;
+    --settings.n_classes;
     try {
-        forest.reserve(expected.settings.layout(), expected.valid_parameters());
-    } catch (const std::invalid_argument &) { // no node fits into max_bytes any more
-        hold(!is_restorable(expected), "a forest grows if it can be restored");
-        hold(before.save(forest).encode() == before.encode(), "refused room changes nothing");
-        return before;
+        copy_with_room<Case>(forest, settings);
+    } catch (const std::invalid_argument &) {
+        return;
     }
-    hold(expected.save(forest).encode() == expected.encode(), "room changes nothing else");
-    const std::vector<double> later = predict<Case>(forest, rows);
-    if (expected.settings.n_classes == before.settings.n_classes)
-        hold(later == predictions, "room changes no prediction");
-    if (Case::kIsBounded) return expected; // where nothing is missing
-    const auto wide = rows.widened(expected.settings.layout());
-    hold(predict<Case>(forest, wide) == later, "features of a later layout are missing");
-    return expected;
+    fail("a copy with fewer classes is refused");
+}
+
+// Real counts hold the same numbers.
+template <class Case>
+void hold_real_counts_alike(const typename Case::Forest &forest, const Case &given,
+                            const Stream<typename Case::Label> &rows) {
+    if constexpr (std::is_same_v<typename Case::Labels, ClassCounts<std::uint32_t>>) {
+        using Real = Forest<typename Case::Partition, ClassCounts<double>>;
+        std::optional<Real> real;
+        try {
+            real.emplace(forest, forest.layout(), given.valid_parameters());
+        } catch (const std::invalid_argument &) {
+            return hold(given.settings.max_bytes < kUnlimited, "there is room for real counts");
+        }
+        hold(have_equal_bits(predict<Case>(*real, rows), predict<Case>(forest, rows)),
+             "real counts change no prediction");
+    }
+}
+
+// The larger copy of a forest, which is `before`; none if the larger nodes do not fit into
+// max_bytes. Sets `expected` to what the copy is.
+template <class Case>
+std::unique_ptr<typename Case::Forest> try_copying(const typename Case::Forest &forest,
+                                                   Case &before, Case &expected, Random &random) {
+    const Settings larger = draw_larger(before, random);
+    expected = widen(before, larger);
+    std::unique_ptr<typename Case::Forest> copy;
+    try {
+        copy = copy_with_room<Case>(forest, larger);
+    } catch (const std::invalid_argument &) {
+        hold(!is_restorable(expected), "a copy fits if it can be restored");
+    }
+    hold(before.save(forest).encode() == before.encode(), "a copy leaves the forest as it is");
+    if (!copy) return copy;
+    hold(expected.save(*copy).encode() == expected.encode(), "room changes nothing else");
+    const auto rows = RowSource<Case>(before, random).draw(3, Use::kPredict);
+    const auto predictions = predict<Case>(*copy, rows_in<Case>(larger, rows));
+    if (larger.n_classes == before.settings.n_classes)
+        hold(have_equal_bits(predictions, predict<Case>(forest, rows)),
+             "room changes no prediction");
+    hold_real_counts_alike(forest, before, rows);
+    hold_fewer_are_refused<Case>(forest, before.settings);
+    return copy;
 }
 
 // The fuzzer's target
@@ -533,6 +596,30 @@ void hold_alike(typename Case::Forest &a, typename Case::Forest &b, Case &given,
          "both learn the same rows");
     hold(given.save(a).encode() == given.save(b).encode(), "both continue alike");
     hold(predict<Case>(a, others) == predict<Case>(b, others), "both predict alike");
+}
+
+// A forest, its larger copy, and that copy restored learn rows of the earlier layout alike.
+template <class Case>
+void hold_earlier_rows_alike(typename Case::Forest &forest, typename Case::Forest &copy,
+                             typename Case::Forest &copy_again, const Case &before,
+                             const Case &larger, Random &random) {
+    const auto rows = RowSource<Case>(before, random).draw(2, Use::kLearn);
+    const auto wide = rows_in<Case>(larger.settings, rows);
+    const bool is_learned = learn(copy, larger, wide, Way::kBatch);
+    hold(learn(copy_again, larger, wide, Way::kTestThenTrain) == is_learned,
+         "both copies learn the same rows");
+    Case saved = larger.save(copy);
+    hold(larger.save(copy_again).encode() == saved.encode(), "both copies learn alike");
+    // New classes change the prior, and of larger nodes fewer fit into max_bytes.
+    if (larger.settings.n_classes > before.settings.n_classes ||
+        larger.settings.max_bytes < kUnlimited)
+        return;
+    hold(learn(forest, before, rows, Way::kBatch) == is_learned,
+         "the forest and its copy learn the same rows");
+    Settings settings = larger.settings;
+    Case own = before.save(forest);
+    settings.n_samples = own.settings.n_samples;
+    hold(widen(own, settings).encode() == saved.encode(), "the forest and its copy learn alike");
 }
 
 template <class Case> void try_out(Bytes bytes) {
@@ -555,20 +642,14 @@ template <class Case> void try_out(Bytes bytes) {
     hold(saved.save(*again).encode() == saved.encode(), "a saved forest is restored");
     hold_alike(*forest, *again, saved, random);
 
-    Case grown = grow_room(*forest, given, random);
-    const auto grown_again = restore_saved(grown);
-    hold(grown.save(*grown_again).encode() == grown.encode(), "a grown forest is restored");
-    if (random.is_lucky(2)) { // else rows of the later layout come first
-        // A row of the earlier layout is one of the later layout with missing values.
-        const auto earlier = rows.draw(2, Use::kLearn);
-        const auto later = Case::kIsBounded ? earlier : earlier.widened(grown.settings.layout());
-        hold(learn(*forest, grown, earlier, Way::kBatch) ==
-                 learn(*grown_again, grown, later, Way::kTestThenTrain),
-             "both learn the same rows");
-        hold(grown.save(*forest).encode() == grown.save(*grown_again).encode(),
-             "rows of an earlier layout are learned");
-    }
-    hold_alike(*forest, *grown_again, grown, random);
+    Case before = given.save(*forest), larger;
+    const auto copy = try_copying(*forest, before, larger, random);
+    if (!copy) return;
+    const auto copy_again = restore_saved(larger);
+    hold(larger.save(*copy_again).encode() == larger.encode(), "a copy is restored");
+    if (random.is_lucky(2)) // else rows of the later layout come first
+        hold_earlier_rows_alike(*forest, *copy, *copy_again, before, larger, random);
+    hold_alike(*copy, *copy_again, larger, random);
 }
 
 // Mutations
@@ -623,15 +704,15 @@ template <class Case> void mutate_feature_weights(Case &given, Random &random) {
                                         kLargestFeature, static_cast<float>(random.uniform())}));
 }
 
-// Calls change() on the case's forest, if it is valid, and saves it: so that mutations start from
-// valid forests again.
+// Calls change(forest) with the case's forest, if it is valid, and saves it: so that mutations
+// start from valid forests again.
 template <class Case, class Change>
 void change_forest(Case &given, std::size_t n_most, const Change &change) {
     if (given.flat.feature.size() > n_most) return; // small forests are quick
     try {
         given.check();
-        const auto forest = given.restore();
-        change(*forest);
+        auto forest = given.restore();
+        change(forest);
         given = given.save(*forest);
     } catch (const std::invalid_argument &) { // then it stays as it is
     }
@@ -643,12 +724,11 @@ template <class Case> void mutate(Case &given, Random &random) {
     if (what == 1)
         return change_forest(given, 40, [&](auto &forest) {
             const auto rows = RowSource<Case>(given, random).draw(1 + random.below(3), Use::kLearn);
-            learn(forest, given, rows, Way::kBatch);
+            learn(*forest, given, rows, Way::kBatch);
         });
     if (what == 2 && random.is_lucky(4))
         return change_forest(given, 20, [&](auto &forest) {
-            const Settings larger = draw_larger(given, random);
-            forest.reserve(larger.layout(), larger.valid_parameters<typename Case::Parameters>());
+            forest = copy_with_room<Case>(*forest, draw_larger(given, random));
         });
     if (what == 3) return mutate_feature_weights(given, random);
     std::size_t n_columns = 0;

@@ -2,11 +2,12 @@
 //
 // The claims: there is no data race; each prediction is that of a moment between two calls that
 // change the forest, bit for bit; and the learner makes progress however much is predicted. The
-// learner learns rows, and makes room for more features, categories and classes; the others predict
-// rows of the first layout. To test the second claim, the learner first changes a twin of the
-// forest, which no other thread reads, and records its predictions of some rows. The threads record
-// theirs. The records are compared at the end: until then nothing but the forest's own locks
-// synchronises the threads, which could hide a race.
+// learner learns rows. From time to time it replaces the forest by a copy with room for more
+// features, categories and classes, and continues with that; the others continue with the one they
+// have for some calls. To test the second claim, the learner first changes a twin of the forest,
+// which no other thread reads, and records its predictions of some rows. The threads record theirs.
+// The records are compared at the end: until then little but the forest's own locks synchronises
+// the threads, which could hide a race.
 //
 //     threads SECONDS
 #include <sys/mman.h>
@@ -17,6 +18,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -39,6 +43,7 @@ extern "C" void *__wrap_mremap(void *from, std::size_t before, std::size_t bytes
 namespace {
 
 constexpr std::size_t kThreads = 8, kTrees = 5, kProbes = 4, kMostRecords = 50'000;
+constexpr std::size_t kCalls = 64; // of a thread, before it takes the current forest
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
@@ -84,8 +89,8 @@ std::vector<float> draw_rows(const Kind<Case> &kind, const Settings &settings, R
 }
 
 Matrix matrix_of(const std::vector<float> &values, const Settings &settings) {
-    const std::size_t n_codes = settings.rooms().size(), width = n_codes + settings.n_numbers;
-    return {values.data(), values.size() / width, width, n_codes};
+    const std::size_t width = settings.layout().n_features();
+    return {values.data(), values.size() / width, width};
 }
 
 // What the learner does next: the same to both forests.
@@ -114,11 +119,14 @@ template <class Case> class Lesson {
     bool needs_room() const { return needs_room_; }
 
     // Both are moments of their own.
-    void make_room(Forest &forest) const { forest.reserve(settings_.layout(), parameters()); }
+    std::unique_ptr<Forest> larger_copy(const Forest &forest) const {
+        return std::make_unique<Forest>(forest, settings_.layout(), parameters());
+    }
     void learn(Forest &forest) const {
         const Matrix rows = matrix_of(X_, settings_);
         if (rows.n_rows == 1 && !adds_class_)
-            return forest.learn(rows, y_[0], weights_.empty() ? 1.0 : weights_[0]);
+            return hold(forest.learn(rows, y_[0], weights_.empty() ? 1.0 : weights_[0]),
+                        "few rows are learned");
         const auto next = adds_class_ ? std::optional(parameters()) : std::nullopt;
         typename Forest::Batch(forest, rows.n_rows, weights_, 0, next).learn(rows, y_, weights_, 2);
     }
@@ -160,14 +168,14 @@ template <class Case> class Lesson {
 // The predictions of the probes at one moment.
 template <class Forest> Hash predict(const Forest &forest, const Matrix &probes) {
     std::vector<double> out;
-    forest.predict(probes, "X", out, 1);
+    forest.predict(probes, out, 1);
     return hash_of(out);
 }
 
 // The same as the mean of the trees' predictions.
 template <class Forest> Hash predict_by_tree(const Forest &forest, const Matrix &probes) {
     std::vector<double> by_tree;
-    const std::size_t size = forest.predict_by_tree(probes, "X", by_tree, 2);
+    const std::size_t size = forest.predict_by_tree(probes, by_tree, 2);
     std::vector<double> out(probes.n_rows * size);
     for (std::size_t i = 0; i < probes.n_rows; ++i)
         for (std::size_t t = 0; t < kTrees; ++t)
@@ -180,7 +188,7 @@ template <class Forest> Hash predict_by_tree(const Forest &forest, const Matrix 
 // The predictions that a thread got: of each probe, and of all together (the last entry).
 struct Records {
     std::array<std::vector<Hash>, kProbes + 1> seen;
-    std::size_t n_calls = 0, n_restored = 0;
+    std::size_t n_calls = 0, n_restored = 0, n_copied = 0;
 
     void add(std::size_t probe, Hash hash) {
         if (seen[probe].size() < kMostRecords) seen[probe].push_back(hash);
@@ -189,25 +197,70 @@ struct Records {
 
 // Sizes of one moment.
 template <class Case> void check_sizes(const typename Case::Forest &forest) {
-    forest.inspect([](const auto &common, std::span<const typename Case::Tree> trees, std::size_t) {
+    hold(forest.chunk_size() > 0 && forest.prediction_size() > 0, "sizes are positive");
+    forest.inspect([&](const auto &, std::span<const typename Case::Tree> trees, std::size_t) {
         hold(trees.size() == kTrees, "trees stay");
         for (const auto &tree : trees) {
             hold(tree.bytes() > 0 && tree.n_nodes() > 0 && tree.total_weight() > 0,
                  "sizes are positive");
             hold(depth_of(tree.arena()) >= 0, "depths are those of nodes");
-            hold(tree.arena().layout() == common.layout, "trees have the layout of the forest");
+            hold(tree.arena().layout() == forest.layout(), "trees have the layout of the forest");
         }
     });
+}
+
+// A forest, and rows of its layout to predict.
+template <class Case> struct Version {
+    std::shared_ptr<typename Case::Forest> forest;
+    std::vector<float> values;
+    Settings settings;
+
+    Matrix probes() const { return matrix_of(values, settings); }
+};
+
+// The current version. The learner locks it only to replace it, and the others seldom, because this
+// synchronises the threads.
+template <class Case> class Current {
+  public:
+    std::shared_ptr<const Version<Case>> get() const {
+        const std::lock_guard lock(mutex_);
+        return version_;
+    }
+
+    // The version before goes when the last thread that has it takes this one.
+    void replace(std::shared_ptr<const Version<Case>> version) {
+        const std::lock_guard lock(mutex_);
+        version_.swap(version);
+    }
+
+  private:
+    mutable std::mutex mutex_;
+    std::shared_ptr<const Version<Case>> version_;
+};
+
+// The predictions of a copy that is made while the learner learns. None if a class was added since
+// the parameters were read.
+template <class Forest>
+std::optional<Hash> predict_by_copy(const Forest &forest, const Matrix &probes) {
+    const auto parameters = forest.next_parameters([](auto &) {});
+    try {
+        return predict(Forest(forest, forest.layout(), parameters), probes);
+    } catch (const std::invalid_argument &) {
+        return std::nullopt;
+    }
 }
 
 // Calls all that predicts or inspects, again and again.
 template <class Case>
 void predict_until(const std::atomic<bool> &stop, const Kind<Case> &kind,
-                   const typename Case::Forest &forest, const Matrix &probes, std::size_t thread,
-                   Records &records) {
+                   const Current<Case> &current, std::size_t thread, Records &records) {
     std::vector<double> depth(kProbes * kTrees);
     std::vector<std::int64_t> leaves(kProbes * kTrees);
+    auto version = current.get();
     for (std::size_t k = thread; !stop.load(std::memory_order_relaxed); ++k, ++records.n_calls) {
+        if (k % kCalls == 0) version = current.get();
+        const typename Case::Forest &forest = *version->forest;
+        const Matrix probes = version->probes();
         switch (k % 16) {
         case 0:
             records.add(kProbes, predict(forest, probes));
@@ -216,19 +269,24 @@ void predict_until(const std::atomic<bool> &stop, const Kind<Case> &kind,
             records.add(kProbes, predict_by_tree(forest, probes));
             break;
         case 2:
-            forest.weighted_depth(probes, "X", depth.data(), 1);
+            forest.weighted_depth(probes, depth.data(), 1);
             break;
         case 3:
-            forest.apply(probes, "X", leaves.data(), 1);
+            forest.apply(probes, leaves.data(), 1);
             break;
         case 4:
             check_sizes<Case>(forest);
             break;
-        case 5:
-            if (k % 64 == 5) { // a saved forest is that of one moment, too
-                Case copy = kind.start.save(forest);
-                records.add(kProbes, predict(*copy.restore(), probes));
-                ++records.n_restored;
+        case 5: // a saved forest is that of one moment, too
+            if (k % 64 != 5) break;
+            records.add(kProbes, predict(*kind.start.save(forest).restore(), probes));
+            ++records.n_restored;
+            break;
+        case 6:
+            if (k % 64 != 6) break;
+            if (const auto hash = predict_by_copy(forest, probes)) {
+                records.add(kProbes, *hash);
+                ++records.n_copied;
             }
             break;
         default:
@@ -238,48 +296,74 @@ void predict_until(const std::atomic<bool> &stop, const Kind<Case> &kind,
 }
 
 // One forest, its twin, and what the twin predicted so far.
-template <class Case> struct Pair {
-    Settings settings; // of both
-    std::unique_ptr<typename Case::Forest> forest, twin;
-    std::array<std::unordered_set<Hash>, kProbes + 1> published;
-    std::size_t n_enlarged = 0;
+template <class Case> class Pair {
+    using Forest = typename Case::Forest;
 
-    void publish(const Matrix &probes) {
-        published[kProbes].insert(predict(*twin, probes));
-        for (std::size_t p = 0; p < kProbes; ++p)
-            published[p].insert(predict(*twin, probes.rows(p, 1)));
+  public:
+    Pair(Kind<Case> &kind, Rng &rng)
+        : kind_(kind), rng_(rng), settings_(kind.start.settings), twin_(kind.start.restore()) {
+        replace(kind.start.restore());
+    }
+
+    const Current<Case> &current() const { return current_; }
+    std::size_t n_enlarged() const { return n_enlarged_; }
+    std::size_t n_moments() const { return published_[kProbes].size(); }
+    bool has_predicted(std::size_t probe, Hash hash) const {
+        return published_[probe].contains(hash);
     }
 
     // Learns for some seconds; returns the rows per second of the time that learning took, waiting
     // included.
-    double learn(const Kind<Case> &kind, Rng &rng, const Matrix &probes, double seconds) {
-        publish(probes);
+    double learn(double seconds) {
         double busy = 0;
         std::size_t n_rows = 0;
-        const auto apply = [&](const auto &change) {
-            change(*twin);
-            publish(probes);
-            const auto begin = Clock::now();
-            change(*forest);
-            busy += seconds_since(begin);
-        };
         for (const auto start = Clock::now(); seconds_since(start) < seconds;) {
-            const Lesson<Case> lesson(kind, rng, settings);
-            if (lesson.needs_room()) apply([&](auto &either) { lesson.make_room(either); });
-            apply([&](auto &either) { lesson.learn(either); });
+            const Lesson<Case> lesson(kind_, rng_, settings_);
+            if (lesson.needs_room()) {
+                twin_ = lesson.larger_copy(*twin_);
+                replace(lesson.larger_copy(*version_->forest));
+                ++n_enlarged_;
+            }
+            lesson.learn(*twin_);
+            publish();
+            const auto begin = Clock::now();
+            lesson.learn(*version_->forest);
+            busy += seconds_since(begin);
             n_rows += lesson.n_rows();
-            n_enlarged += lesson.needs_room() ? 1 : 0;
         }
         return static_cast<double>(n_rows) / busy;
     }
+
+  private:
+    // Replaces the forest by one that is the same as the twin.
+    void replace(std::unique_ptr<Forest> forest) {
+        version_ = std::make_shared<const Version<Case>>(Version<Case>{
+            std::move(forest), draw_rows(kind_, settings_, rng_, kProbes), settings_});
+        publish();
+        current_.replace(version_);
+    }
+
+    void publish() {
+        const Matrix probes = version_->probes();
+        published_[kProbes].insert(predict(*twin_, probes));
+        for (std::size_t p = 0; p < kProbes; ++p)
+            published_[p].insert(predict(*twin_, probes.rows(p, 1)));
+    }
+
+    const Kind<Case> &kind_;
+    Rng &rng_;
+    Settings settings_; // of both
+    std::unique_ptr<Forest> twin_;
+    std::shared_ptr<const Version<Case>> version_; // the learner's own: it needs no lock
+    Current<Case> current_;
+    std::array<std::unordered_set<Hash>, kProbes + 1> published_;
+    std::size_t n_enlarged_ = 0;
 };
 
 template <class Case> void run(Kind<Case> kind, double seconds, std::uint64_t seed) {
     Rng rng({seed, 2, 3, 4});
-    Pair<Case> pair{kind.start.settings, kind.start.restore(), kind.start.restore(), {}};
-    const std::vector<float> values = draw_rows(kind, pair.settings, rng, kProbes);
-    const Matrix probes = matrix_of(values, pair.settings);
-    const double alone = pair.learn(kind, rng, probes, seconds / 5);
+    Pair<Case> pair(kind, rng);
+    const double alone = pair.learn(seconds / 5);
     std::array<Records, kThreads> records;
     std::atomic<bool> stop = false;
     double among_others = 0;
@@ -287,28 +371,29 @@ template <class Case> void run(Kind<Case> kind, double seconds, std::uint64_t se
         std::vector<std::jthread> threads;
         for (std::size_t t = 0; t < kThreads; ++t)
             threads.emplace_back(
-                [&, t] { predict_until(stop, kind, *pair.forest, probes, t, records[t]); });
-        among_others = pair.learn(kind, rng, probes, seconds);
+                [&, t] { predict_until(stop, kind, pair.current(), t, records[t]); });
+        among_others = pair.learn(seconds);
         stop = true;
     }
-    std::size_t n_calls = 0, n_compared = 0, n_restored = 0;
+    std::size_t n_calls = 0, n_compared = 0, n_restored = 0, n_copied = 0;
     for (const Records &own : records) {
         n_calls += own.n_calls;
         n_restored += own.n_restored;
+        n_copied += own.n_copied;
         for (std::size_t p = 0; p <= kProbes; ++p)
             for (const Hash hash : own.seen[p]) {
-                hold(pair.published[p].contains(hash), "a prediction is that of some moment");
+                hold(pair.has_predicted(p, hash), "a prediction is that of some moment");
                 ++n_compared;
             }
     }
-    hold(n_compared > 0 && n_restored > 0, "there are predictions to compare");
+    hold(n_compared > 0 && n_restored > 0 && n_copied > 0, "there are predictions to compare");
     hold(among_others > 0, "the learner makes progress");
-    const std::size_t n_samples =
-        pair.forest->inspect([](const auto &, auto, std::size_t n_rows) { return n_rows; });
-    std::printf("{\"kind\": \"%s\", \"looks\": %zu, \"compared\": %zu, \"moments\": %zu, "
+    const std::size_t n_samples = pair.current().get()->forest->inspect(
+        [](const auto &, auto, std::size_t n_rows) { return n_rows; });
+    std::printf("{\"kind\": \"%s\", \"inspections\": %zu, \"compared\": %zu, \"moments\": %zu, "
                 "\"samples\": %zu, \"enlarged\": %zu, \"alone\": %.0f, \"among_others\": %.0f}\n",
-                kind.name, n_calls, n_compared, pair.published[kProbes].size(), n_samples,
-                pair.n_enlarged, alone, among_others);
+                kind.name, n_calls, n_compared, pair.n_moments(), n_samples, pair.n_enlarged(),
+                alone, among_others);
     std::fflush(stdout);
 }
 

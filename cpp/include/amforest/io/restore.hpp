@@ -174,8 +174,9 @@ template <class Partition, LabelModel Labels> class Restorer {
         require(n_rows == 0 || (flat_.lower.size() >= layout_.n_numbers &&
                                 flat_.seen.size() >= layout_.categories.n_words()),
                 "n_numbers and categories must be those of the arrays");
-        // Each grown tree has a leaf: so many empty ones beside them would take too much memory.
-        require(n_trees * n_features <= 64 * (flat_.lower.size() + flat_.seen.size()) + (1 << 22),
+        // Each grown tree has a leaf: many empty ones beside them could take too much memory.
+        require(n_rows == 0 ||
+                    n_trees * n_features <= 64 * (flat_.lower.size() + flat_.seen.size()),
                 "there are too many empty trees of so many features");
         require(flat_.feature_weights.empty() ||
                     flat_.feature_weights.size() == n_trees * n_features,
