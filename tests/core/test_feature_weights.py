@@ -11,9 +11,13 @@ from core_forests import (
     classifier,
     restored,
     rows,
+    seeds,
     tables,
 )
 from scipy.stats import chi2
+
+from amforest import reference
+from helpers import assert_equal_predictions, learn_all, preorder
 
 POWERS = np.array([2.0**3, 2.0**-5, 1.0, 2.0**10, 2.0**-1], dtype=np.float32)
 
@@ -124,3 +128,26 @@ def test_weights_survive_saving_and_growth():
 def test_weights_that_are_no_weights_are_refused(bad):
     with pytest.raises(ValueError, match=r"feature_weights must lie in \[0, 2\*\*100\]"):
         classifier(2, feature_weights=weights_of([1, bad]))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_core_equals_the_reference_with_any_weights(missing):
+    X, y = rows(150, 5)
+    lam = np.array([0.3, 7.1, 0, 1.9, 1e-3], dtype=np.float32)
+    if missing:
+        X[np.random.default_rng(2).random(X.shape) < 0.2] = np.nan
+    forest = classifier(5, n_trees=3, feature_weights=weights_of(lam))
+    forest.learn(X, y, 1)
+    for t, seed in enumerate(seeds(3).tolist()):
+        tree = reference.Tree(
+            lambda: reference.ClassCounts(2, 0.5), reference.Generator(seed), feature_weights=lam
+        )
+        learn_all([tree], X, y)
+        table = forest.tree_table(t)
+        nodes = [v for v, _ in preorder(tree)]
+        for name in ("feature", "threshold", "lower", "upper"):
+            expected = np.array([getattr(v, name) for v in nodes], dtype=table[name].dtype)
+            np.testing.assert_array_equal(table[name], expected, err_msg=name)
+        np.testing.assert_array_equal(table["birth_time"], [v.tau for v in nodes])
+        expected = [tree.predict(x) for x in X]
+        assert_equal_predictions(forest.predict_by_tree(X, 1)[:, t], expected)

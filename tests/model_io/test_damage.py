@@ -215,7 +215,10 @@ HOSTILE = {
     ),
     "river's categories twice": ("river_classifier", put([["u", "v"]], *FITTED, "categories")),
     "names within river's": ("river_classifier", put(list("abcde"), *FITTED, "names")),
-    "a wish that is none": ("river_classifier", put(5, "params", "categorical_features")),
+    "categorical features that cannot be": (
+        "river_classifier",
+        put(5, "params", "categorical_features"),
+    ),
     "columns without a forest": ("river_classifier", unfitted),
     "10^8 numbers nowhere": ("classifier", endless(10**8)),
     "2^40 numbers nowhere": ("classifier", endless(2**40)),

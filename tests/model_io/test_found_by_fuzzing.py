@@ -36,10 +36,10 @@ def test_forgetting_in_a_box_is_refused():
         restore_core(state)
 
 
-@pytest.mark.parametrize("wish", [b"ab", bytearray(b"ab"), "ab", 3])
-def test_bytes_name_no_features(wish):
+@pytest.mark.parametrize("requested", [b"ab", bytearray(b"ab"), "ab", 3])
+def test_bytes_name_no_features(requested):
     with pytest.raises(ValueError, match=r"it must be 'from_dtype', None"):
-        RiverClassifier(categorical_features=wish)
+        RiverClassifier(categorical_features=requested)
 
 
 def test_points_equal_in_one_feature_and_close_in_another_are_parted():
