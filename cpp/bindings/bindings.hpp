@@ -1,21 +1,26 @@
-// What is bound: one file per class.
+// What is bound: each file registers its class.
 #pragma once
+
+#include <vector>
 
 #include "amforest/options.hpp"
 #include "arrays.hpp"
 
 namespace amforest {
 
-void bind_rng(nb::module_ &m);
-void bind_options(nb::module_ &m);
-nb::dict to_dict(const Options &options);
+// A static object of this type binds a class when the module is imported.
+class Registration {
+  public:
+    using Bind = void (*)(nb::module_ &);
 
-// Forests: a label model on a partition.
-void bind_classifier_forest(nb::module_ &m);
-void bind_weighted_classifier_forest(nb::module_ &m);
-void bind_regressor_forest(nb::module_ &m);
-void bind_unrestricted_classifier_forest(nb::module_ &m);
-void bind_unrestricted_weighted_classifier_forest(nb::module_ &m);
-void bind_unrestricted_regressor_forest(nb::module_ &m);
+    explicit Registration(Bind bind) { all().push_back(bind); }
+
+    static std::vector<Bind> &all() {
+        static std::vector<Bind> registered;
+        return registered;
+    }
+};
+
+nb::dict to_dict(const Options &options);
 
 } // namespace amforest

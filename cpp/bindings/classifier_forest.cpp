@@ -4,10 +4,14 @@
 
 namespace amforest {
 
-void bind_classifier_forest(nb::module_ &m) {
+namespace {
+
+const Registration kRegistration([](nb::module_ &m) {
     auto forest =
         ForestBindings<Restricted, ClassCounts<std::uint32_t>>::bind(m, "ClassifierForest");
     bind_with_real_counts(forest);
-}
+});
+
+} // namespace
 
 } // namespace amforest

@@ -19,14 +19,7 @@ NB_MODULE(_core, m) {
     m.attr("LARGEST_LABEL") = kLargestLabel;
     m.attr("LEAST_WEIGHT") = kLeastWeight;
 
-    bind_rng(m);
-    bind_options(m);
-    bind_classifier_forest(m);
-    bind_weighted_classifier_forest(m);
-    bind_regressor_forest(m);
-    bind_unrestricted_classifier_forest(m);
-    bind_unrestricted_weighted_classifier_forest(m);
-    bind_unrestricted_regressor_forest(m);
+    for (const Registration::Bind bind : Registration::all()) bind(m);
 }
 
 } // namespace amforest

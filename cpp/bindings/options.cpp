@@ -33,7 +33,9 @@ nb::dict to_dict(const Options &options) {
     return dict;
 }
 
-void bind_options(nb::module_ &m) {
+namespace {
+
+const Registration kRegistration([](nb::module_ &m) {
     nb::class_<Options>(m, "Options")
         .def(
             "__init__",
@@ -61,6 +63,8 @@ void bind_options(nb::module_ &m) {
             "predict_extends"_a, "split_prior"_a = std::pair(0.5, 0.0), "discount"_a = 0.0,
             "lifetime"_a = std::numeric_limits<double>::infinity(), "max_nodes"_a = nb::none(),
             "max_bytes"_a = nb::none());
-}
+});
+
+} // namespace
 
 } // namespace amforest

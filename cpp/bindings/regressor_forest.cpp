@@ -4,8 +4,12 @@
 
 namespace amforest {
 
-void bind_regressor_forest(nb::module_ &m) {
+namespace {
+
+const Registration kRegistration([](nb::module_ &m) {
     ForestBindings<Restricted, RunningMean>::bind(m, "RegressorForest");
-}
+});
+
+} // namespace
 
 } // namespace amforest

@@ -8,7 +8,9 @@ using namespace nb::literals;
 
 namespace amforest {
 
-void bind_rng(nb::module_ &m) {
+namespace {
+
+const Registration kRegistration([](nb::module_ &m) {
     nb::class_<Rng>(m, "Rng")
         .def(nb::init<const Rng::State &>(), "state"_a)
         .def("uniform", &Rng::uniform)
@@ -19,6 +21,8 @@ void bind_rng(nb::module_ &m) {
                 return rng.discrete({weights.data(), weights.shape(0)});
             },
             "weights"_a.noconvert());
-}
+});
+
+} // namespace
 
 } // namespace amforest

@@ -4,10 +4,14 @@
 
 namespace amforest {
 
-void bind_unrestricted_classifier_forest(nb::module_ &m) {
+namespace {
+
+const Registration kRegistration([](nb::module_ &m) {
     using Counts = ClassCounts<std::uint32_t>;
     auto forest = ForestBindings<Unrestricted, Counts>::bind(m, "UnrestrictedClassifierForest");
     bind_with_real_counts(forest);
-}
+});
+
+} // namespace
 
 } // namespace amforest

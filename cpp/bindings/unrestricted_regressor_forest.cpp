@@ -4,8 +4,12 @@
 
 namespace amforest {
 
-void bind_unrestricted_regressor_forest(nb::module_ &m) {
+namespace {
+
+const Registration kRegistration([](nb::module_ &m) {
     ForestBindings<Unrestricted, RunningMean>::bind(m, "UnrestrictedRegressorForest");
-}
+});
+
+} // namespace
 
 } // namespace amforest

@@ -4,9 +4,13 @@
 
 namespace amforest {
 
-void bind_unrestricted_weighted_classifier_forest(nb::module_ &m) {
+namespace {
+
+const Registration kRegistration([](nb::module_ &m) {
     using Counts = ClassCounts<double>;
     ForestBindings<Unrestricted, Counts>::bind(m, "UnrestrictedWeightedClassifierForest");
-}
+});
+
+} // namespace
 
 } // namespace amforest

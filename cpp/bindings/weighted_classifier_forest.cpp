@@ -4,8 +4,12 @@
 
 namespace amforest {
 
-void bind_weighted_classifier_forest(nb::module_ &m) {
+namespace {
+
+const Registration kRegistration([](nb::module_ &m) {
     ForestBindings<Restricted, ClassCounts<double>>::bind(m, "WeightedClassifierForest");
-}
+});
+
+} // namespace
 
 } // namespace amforest
