@@ -141,8 +141,6 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         }
         const nb::gil_scoped_release release;
         std::vector<Tree> all = Restorer<Partition, Labels>(flat, common).restore(n_samples);
-        require(all.front().max_leaves() > 0,
-                "max_nodes and max_bytes must let each tree have a node");
         new (self) Forest(std::move(common), std::move(all), n_samples);
     }
 

@@ -43,6 +43,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
          std::size_t n_trees)
         : options_(options), partition_(std::move(partition)), labels_(std::move(labels)),
           rng_(seed), max_leaves_(max_leaves(n_trees)) {
+        require(max_leaves_ > 0, kNoNode);
         make_room(1);
     }
 
@@ -54,7 +55,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         : options_(earlier.options_), partition_(earlier.partition_, layout),
           labels_(earlier.labels_, std::move(parameters)), rng_(earlier.rng_),
           n_rows_(earlier.n_rows_), max_leaves_(max_leaves(n_trees)) {
-        require(max_leaves_ > 0, "max_nodes and max_bytes must let each tree have a node");
+        require(max_leaves_ > 0, kNoNode);
         make_room(1);
     }
 
@@ -83,7 +84,6 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         way_up_.make_room(arena().n_inner() + count + 1);
     }
 
-    std::size_t max_leaves() const { return max_leaves_; }
     bool is_full() const { return arena().n_leaves() >= max_leaves_; }
 
     // After the odds were set from outside.
@@ -238,6 +238,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
   private:
     template <class, LabelModel> friend class Tree;
 
+    static constexpr const char *kNoNode = "max_nodes and max_bytes must let each tree have a node";
     static constexpr std::size_t kAhead = 8;
     static constexpr std::size_t kBeyondCache = std::size_t{1} << 17; // nodes, of 64 bytes
 

@@ -232,7 +232,6 @@ template <class PartitionOf, LabelModel LabelsOf> struct Case {
                       settings.options(), std::make_shared<Parameters>(valid_parameters())};
         const FlatForest<Labels, Borrowed> columns = borrow();
         auto trees = Restorer<Partition, Labels>(columns, common).restore(settings.n_samples);
-        require(trees.front().max_leaves() > 0, "max_nodes and max_bytes");
         return std::make_unique<Forest>(std::move(common), std::move(trees), settings.n_samples);
     }
 
