@@ -9,11 +9,12 @@ PACKAGE := $(CORE) $(shell find src -name '*.py' -o -name '*.html')
 FORMATTED := $(shell find cpp benchmarks tests/torture -name '*.hpp' -o -name '*.cpp')
 
 SANITIZED := $(addprefix tests/,core/test_core.py core/test_core_matches_reference.py \
-	core/test_unrestricted.py forest/test_categories.py forest/test_missing_values.py \
-	forest/test_new_classes.py model_io/test_model_file.py)
+	core/test_feature_weights.py core/test_growth.py core/test_odds.py core/test_unrestricted.py \
+	forest/test_categories.py forest/test_missing_values.py forest/test_class_labels.py \
+	model_io/test_model_file.py)
 COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/test_safetensors.py \
-	model_io/test_atomic_write.py forest/test_limits.py forest/test_sample_weight.py \
-	forest/test_estimators.py baselines/test_mondrian_forest.py)
+	model_io/test_atomic_write.py model_io/test_golden_files.py forest/test_size_limits.py \
+	forest/test_sample_weight.py forest/test_estimator.py baselines/test_mondrian_forest.py)
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
 .PHONY: demo test test-slow lint format bench bench-quick bench-csv torture coverage asan tsan \
@@ -91,8 +92,7 @@ torture: .venv/installed
 # count together. nanobind's sources are deleted by then, and gcovr does without them.
 coverage: .venv-coverage/installed
 	find build/coverage -name '*.gcda' -delete
-	.venv-coverage/bin/coverage run -m pytest -p no:cacheprovider --hypothesis-profile=thorough \
-		$(COVERING)
+	.venv-coverage/bin/coverage run -m pytest -p no:cacheprovider $(COVERING)
 	.venv-coverage/bin/coverage combine
 	.venv-coverage/bin/coverage report --show-missing --fail-under=100 \
 		--include='$(LOAD_PATH)'

@@ -6,7 +6,7 @@ namespace amforest {
 
 namespace {
 
-const Registration kRegistration([](nb::module_ &m) {
+const Registration kClassifierForest([](nb::module_ &m) {
     auto forest =
         ForestBindings<Restricted, ClassCounts<std::uint32_t>>::bind(m, "ClassifierForest");
     bind_with_real_counts(forest);

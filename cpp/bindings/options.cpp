@@ -35,7 +35,7 @@ nb::dict to_dict(const Options &options) {
 
 namespace {
 
-const Registration kRegistration([](nb::module_ &m) {
+const Registration kOptions([](nb::module_ &m) {
     nb::class_<Options>(m, "Options")
         .def(
             "__init__",

@@ -6,7 +6,7 @@ namespace amforest {
 
 namespace {
 
-const Registration kRegistration([](nb::module_ &m) {
+const Registration kRegressorForest([](nb::module_ &m) {
     ForestBindings<Restricted, RunningMean>::bind(m, "RegressorForest");
 });
 

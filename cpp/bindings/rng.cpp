@@ -10,7 +10,7 @@ namespace amforest {
 
 namespace {
 
-const Registration kRegistration([](nb::module_ &m) {
+const Registration kRng([](nb::module_ &m) {
     nb::class_<Rng>(m, "Rng")
         .def(nb::init<const Rng::State &>(), "state"_a)
         .def("uniform", &Rng::uniform)

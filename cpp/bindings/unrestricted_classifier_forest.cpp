@@ -6,7 +6,7 @@ namespace amforest {
 
 namespace {
 
-const Registration kRegistration([](nb::module_ &m) {
+const Registration kUnrestrictedClassifierForest([](nb::module_ &m) {
     using Counts = ClassCounts<std::uint32_t>;
     auto forest = ForestBindings<Unrestricted, Counts>::bind(m, "UnrestrictedClassifierForest");
     bind_with_real_counts(forest);

@@ -6,7 +6,7 @@ namespace amforest {
 
 namespace {
 
-const Registration kRegistration([](nb::module_ &m) {
+const Registration kUnrestrictedRegressorForest([](nb::module_ &m) {
     ForestBindings<Unrestricted, RunningMean>::bind(m, "UnrestrictedRegressorForest");
 });
 

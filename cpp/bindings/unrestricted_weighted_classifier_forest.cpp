@@ -6,7 +6,7 @@ namespace amforest {
 
 namespace {
 
-const Registration kRegistration([](nb::module_ &m) {
+const Registration kUnrestrictedWeightedClassifierForest([](nb::module_ &m) {
     using Counts = ClassCounts<double>;
     ForestBindings<Unrestricted, Counts>::bind(m, "UnrestrictedWeightedClassifierForest");
 });

@@ -6,7 +6,7 @@ namespace amforest {
 
 namespace {
 
-const Registration kRegistration([](nb::module_ &m) {
+const Registration kWeightedClassifierForest([](nb::module_ &m) {
     ForestBindings<Restricted, ClassCounts<double>>::bind(m, "WeightedClassifierForest");
 });
 

@@ -147,6 +147,8 @@ def many_classes(document, arrays):
     arrays |= {
         "seeds": np.ones((n_trees, 4), np.uint64),
         "n_nodes": np.ones(n_trees, np.uint64),
+        "n_rows": np.ones(n_trees, np.uint64),
+        "feature_weights": np.zeros((0, 3), np.float32),
         "feature": np.full(n_trees, -1, np.int32),
         "n_samples": np.ones(n_trees, np.uint32),
         "label": np.zeros(n_trees, np.uint16),
@@ -163,6 +165,13 @@ def many_classes(document, arrays):
 
 def nobodys_categories(document, arrays):
     document["forest"]["fitted"] |= {"categories": None, "categorical": []}
+
+
+def spare_split(document, arrays):
+    """All splits on a number for which rows have room, but which no feature has."""
+    core = document["forest"]["core"]
+    last = len(core["categories"]) + core["n_numbers"] - 1
+    arrays["feature"] = np.where(arrays["feature"] < 0, -1, last).astype(np.int32)
 
 
 def unfitted(document, arrays):
@@ -220,6 +229,7 @@ HOSTILE = {
         put(5, "params", "categorical_features"),
     ),
     "columns without a forest": ("river_classifier", unfitted),
+    "a split on a column that is not there": ("river_classifier", spare_split),
     "10^8 numbers nowhere": ("classifier", endless(10**8)),
     "2^40 numbers nowhere": ("classifier", endless(2**40)),
     "10^9 categories nowhere": ("classifier", many_categories),
