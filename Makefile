@@ -9,7 +9,8 @@ PACKAGE := $(CORE) $(shell find src -name '*.py' -o -name '*.html')
 FORMATTED := $(shell find cpp benchmarks tests/torture -name '*.hpp' -o -name '*.cpp')
 
 SANITIZED := $(addprefix tests/,core/test_core.py core/test_core_matches_reference.py \
-	core/test_feature_weights.py core/test_growth.py core/test_odds.py core/test_unrestricted.py \
+	core/test_every_forest.py core/test_feature_weights.py core/test_growth.py core/test_odds.py \
+	core/test_partition.py core/test_unrestricted.py forest/test_concurrency.py \
 	forest/test_categories.py forest/test_missing_values.py forest/test_class_labels.py \
 	model_io/test_model_file.py)
 COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/test_safetensors.py \
