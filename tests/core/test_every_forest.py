@@ -96,3 +96,57 @@ def test_before_any_row_a_forest_predicts_the_prior(name, extends):
     np.testing.assert_array_equal(forest.predict(rows(3, 3)[0], 1), expected)
     np.testing.assert_array_equal(forest.predict_row(np.zeros(3)), expected)
     assert (forest.n_samples, forest.total_weight, forest.n_nodes) == (0, 0, 0)
+
+
+HOSTILE = {
+    "rows of too few trees": ({"n_rows": lambda column: column[1:]}, "one for each tree"),
+    "weights of too few trees": (
+        {"feature_weights": lambda column: np.ones((2, 3), np.float32)},
+        "one for each tree and feature",
+    ),
+    "a weight below 0": (
+        {"feature_weights": lambda column: np.full((3, 3), -1, np.float32)},
+        r"lie in \[0",
+    ),
+    "an empty tree with rows": ({"n_rows": lambda column: column * 0}, "0 where a tree is empty"),
+    "seeds of 0": ({"seeds": lambda column: column * 0}, "seeds must not be 0"),
+    "seeds of too few trees": ({"seeds": lambda column: column[1:]}, "four words"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_trees_that_cannot_be_are_refused(grown, what):
+    name, forest = grown
+    changes, message = HOSTILE[what]
+    state = forest.state()
+    for column, change in changes.items():
+        state["trees"][column] = np.ascontiguousarray(change(state["trees"][column]))
+    with pytest.raises(ValueError, match=message):
+        restored(state, getattr(_core, name))
+
+
+@pytest.mark.parametrize("n_samples", [2**31, 2**40])
+def test_more_rows_than_a_forest_learns_are_refused(grown, n_samples):
+    name, forest = grown
+    with pytest.raises(ValueError, match=r"below 2\*\*31"):
+        restored(forest.state() | {"n_samples": n_samples}, getattr(_core, name))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"n_classes": 0}, {"n_classes": 9}, {"capacity": 65_536}, {"dirichlet": 0.0}],
+)
+def test_parameters_of_classes_that_cannot_be_are_refused(parameters):
+    forest = build("ClassifierForest")
+    with pytest.raises(ValueError, match="must"):
+        forest.reserve(**parameters)
+    with pytest.raises(ValueError, match="must"):
+        restored(forest.state() | parameters | {"trees": None, "seeds": seeds(3)})
+
+
+def test_a_batch_cannot_claim_room_that_nodes_do_not_have():
+    X, y, _ = stream("ClassifierForest")
+    forest = build("ClassifierForest")
+    with pytest.raises(ValueError, match=r"capacity changes by reserve\(\) alone"):
+        forest.learn(X, y, 1, None, {"n_classes": 4, "capacity": 9})
+    assert forest.n_samples == 0
