@@ -150,3 +150,36 @@ def test_a_batch_cannot_claim_room_that_nodes_do_not_have():
     with pytest.raises(ValueError, match=r"capacity changes by reserve\(\) alone"):
         forest.learn(X, y, 1, None, {"n_classes": 4, "capacity": 9})
     assert forest.n_samples == 0
+
+
+@pytest.mark.parametrize("value", [np.nan, -10.0, 10.0, 1e31])
+def test_values_that_cannot_be_are_refused_by_all_calls(grown, value):
+    """A box has no place for what is outside, and none for what is missing."""
+    name, forest = grown
+    X, y, _ = stream(name)
+    X = X[:2].copy()
+    X[1, 2] = value
+    y, calls = y[:2], (forest.predict, forest.predict_by_tree, forest.weighted_depth, forest.apply)
+    if not name.startswith("Unrestricted") and value != 1e31:
+        assert forest.predict(X, 1).shape[0] == 2
+        return
+    n_samples = forest.n_samples
+    for call in calls:
+        with pytest.raises(ValueError, match=r"X\[1, 2\] is .*; features must"):
+            call(X, 1)
+    for call in (forest.learn, forest.predict_then_learn):
+        with pytest.raises(ValueError, match=r"X\[1, 2\] is .*; features must"):
+            call(X, y, 1)
+    with pytest.raises(ValueError, match=r"x\[2\] is .*; features must"):
+        forest.learn_row(X[1], y[1].item())
+    with pytest.raises(ValueError, match=r"x\[2\] is .*; features must"):
+        forest.predict_row(X[1])
+    assert forest.n_samples == n_samples
+
+
+def test_a_row_that_is_no_array_of_floats_is_left_to_the_caller(grown):
+    name, forest = grown
+    x, y = stream(name)[0][0], stream(name)[1][0].item()
+    for row in (x.tolist(), x.astype(int), np.stack([x, x])[:, 0], x[None]):
+        assert forest.predict_row(row) is None
+        assert not forest.learn_row(row, y)
