@@ -34,6 +34,13 @@ struct Matrix {
                                 std::to_string(X.data[at]) + "; " + expected);
 }
 
+inline void check_width(const Matrix &X, const Layout &layout, const char *name) {
+    if (X.n_features != layout.n_features())
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(X.n_features) +
+                                    " features; the forest was built for " +
+                                    std::to_string(layout.n_features()));
+}
+
 inline void check_domain(const Matrix &, const char *, const Everywhere &) {}
 inline void check_domain(const Matrix &X, const char *name, const Bounds &bounds) {
     for (std::size_t i = 0; i < X.n_rows; ++i)
@@ -48,10 +55,7 @@ inline void check_domain(const Matrix &X, const char *name, const Bounds &bounds
 template <class IsLearned>
 void check_features(const Matrix &X, const Layout &layout, const char *name,
                     const IsLearned &is_learned) {
-    if (X.n_features != layout.n_features())
-        throw std::invalid_argument(std::string(name) + " has " + std::to_string(X.n_features) +
-                                    " features; the forest was built for " +
-                                    std::to_string(layout.n_features()));
+    check_width(X, layout, name);
     const auto is_bad = [](float x) { return std::abs(x) > kLargestFeature; };
     for (std::size_t i = 0; i < X.n_rows; ++i) {
         const float *const x = X[i], *const end = x + X.n_features;
