@@ -5,7 +5,7 @@
 
 #include <tuple>
 
-#include "amforest/adaptive/adaptive_forest.hpp"
+#include "amforest/io/adaptive_columns.hpp"
 #include "forest_calls.hpp"
 
 namespace amforest {
@@ -27,7 +27,8 @@ template <LabelModel Labels> struct AdaptiveBindings {
             GroupTuple group;
             require(nb::try_cast(item, group), "groups must be tuples (memory, honest, plain)");
             const auto [memory, is_honest, is_plain] = group;
-            require(!memory || *memory >= AdaptiveSizes::kLeastMemory, "memories must be at least 8");
+            require(!memory || *memory >= AdaptiveSizes::kLeastMemory,
+                    "memories must be at least 8");
             options.groups.push_back({memory.value_or(kUnlimited), is_honest, is_plain});
         }
         require(!options.groups.empty() && n_estimators > 0 &&
@@ -39,8 +40,10 @@ template <LabelModel Labels> struct AdaptiveBindings {
         return options;
     }
 
+    // A new forest from seeds, or a grown one from `trees`, the arrays of `state`.
     static void build(Forest *self, std::size_t n_numbers, const Options &options,
-                      const SeedArray &seeds, const nb::list &groups, std::size_t n_estimators,
+                      const SeedArray &seeds, const std::optional<nb::dict> &trees,
+                      std::size_t n_samples, const nb::list &groups, std::size_t n_estimators,
                       std::size_t n_candidates, std::size_t row_limit, double mixer_rate,
                       const nb::list &categories, const nb::kwargs &label_parameters) {
         const Layout layout = checked_layout(n_numbers, categories);
@@ -51,6 +54,10 @@ template <LabelModel Labels> struct AdaptiveBindings {
                       std::make_shared<Parameters>()};
         read_parameters(label_parameters, *common.parameters);
         common.parameters->validate();
+        if (trees) {
+            require(!seeds, "seeds must not be given beside trees");
+            return restore(self, std::move(common), *trees, n_samples);
+        }
         require(seeds && seeds->shape(1) == 4 && seeds->shape(0) == common.n_trees(),
                 "seeds must be four words for each tree");
         std::vector<Rng::State> states(common.n_trees());
@@ -60,13 +67,77 @@ template <LabelModel Labels> struct AdaptiveBindings {
         new (self) Forest(std::move(common), states);
     }
 
+    static void restore(Forest *self, Common common, const nb::dict &arrays,
+                        std::size_t n_samples) {
+        FlatForest<Labels, Borrowed> trees;
+        AdaptiveColumns<Labels, Borrowed> memory;
+        std::size_t n_columns = 0;
+        const auto read = [&](const char *name, auto &column, std::size_t width, std::size_t n) {
+            from_numpy(arrays, name, width, n, column);
+            ++n_columns;
+        };
+        memory.for_each(common.layout, common.n_trees(), read);
+        common.columns = AdaptiveRestorer<Labels>::columns(memory, common.layout);
+        trees.for_each(common.tree_layout(), *common.parameters, read);
+        require(n_columns == arrays.size(), "there are columns that a forest does not have");
+        const nb::gil_scoped_release release;
+        new (self) Forest(std::move(common), [&](Forest &forest) {
+            AdaptiveRestorer<Labels>(memory, forest).restore(trees, n_samples);
+        });
+    }
+
+    // All that makes the forest, as plain values and arrays: the constructor's arguments.
+    static nb::dict state(const Forest &forest) {
+        FlatForest<Labels, Owned> trees;
+        AdaptiveColumns<Labels, Owned> memory;
+        std::size_t n_samples = 0;
+        Parameters parameters;
+        without_gil([&] {
+            forest.inspect_all([&](const Parameters &now, std::span<const Tree> all,
+                                   std::size_t n_rows, auto slots, const auto &store,
+                                   std::span<const double> mixer_weights) {
+                trees = flatten<Restricted, Labels>(all);
+                memory = flatten_memory<Labels>(forest.common(), slots, store, mixer_weights);
+                n_samples = n_rows;
+                parameters = now;
+            });
+        });
+        const Common &common = forest.common();
+        nb::dict state = Calls::to_dict(parameters);
+        state["n_numbers"] = common.layout.n_numbers;
+        state["categories"] = common.layout.categories.room();
+        state["n_samples"] = n_samples;
+        state["options"] = amforest::to_dict(common.options);
+        nb::list groups;
+        for (const Group &group : common.adaptive.groups) {
+            const auto memory_of = group.memory == kUnlimited ? std::optional<std::size_t>()
+                                                              : std::optional(group.memory);
+            groups.append(nb::make_tuple(memory_of, group.is_honest, group.is_plain));
+        }
+        state["groups"] = groups;
+        state["n_estimators"] = common.adaptive.n_estimators;
+        state["n_candidates"] = common.adaptive.n_candidates;
+        state["row_limit"] = common.adaptive.row_limit;
+        state["mixer_rate"] = common.adaptive.mixer_rate;
+        nb::dict arrays;
+        const auto write = [&](const char *name, auto &column, std::size_t width,
+                               std::size_t n_empty) {
+            const Shape shape = shape_of(column.size(), width, n_empty);
+            arrays[name] = to_numpy(std::move(column), shape);
+        };
+        trees.for_each(common.tree_layout(), parameters, write);
+        memory.for_each(common.layout, common.n_trees(), write);
+        state["trees"] = arrays;
+        return state;
+    }
+
     static Output<double> predict_by_group(const Forest &forest, const typename Calls::Features &X,
                                            std::size_t n_threads) {
-        auto [values, size] = Calls::collect(forest, Calls::checked_rows(forest, X),
-                                             forest.n_groups(),
-                                             [&](const Matrix &rows, std::vector<double> &out) {
-                                                 return forest.predict_by_group(rows, out, n_threads);
-                                             });
+        auto [values, size] =
+            Calls::collect(forest, Calls::checked_rows(forest, X), forest.n_groups(),
+                           [&](const Matrix &rows, std::vector<double> &out) {
+                               return forest.predict_by_group(rows, out, n_threads);
+                           });
         return to_numpy(std::move(values), {X.shape(0), forest.n_groups(), size});
     }
 
@@ -94,12 +165,14 @@ template <LabelModel Labels> struct AdaptiveBindings {
     static nb::class_<Forest> bind(nb::module_ &m, const char *name) {
         nb::class_<Forest> cls(m, name);
         cls.def("__init__", &build, nb::kw_only(), "n_numbers"_a, "options"_a,
-                "seeds"_a.noconvert() = nb::none(), "groups"_a, "n_estimators"_a, "n_candidates"_a,
-                "row_limit"_a, "mixer_rate"_a, "categories"_a = nb::list(), "label_parameters"_a)
+                "seeds"_a.noconvert() = nb::none(), "trees"_a = nb::none(), "n_samples"_a = 0,
+                "groups"_a, "n_estimators"_a, "n_candidates"_a, "row_limit"_a, "mixer_rate"_a,
+                "categories"_a = nb::list(), "label_parameters"_a)
             .def_prop_ro("n_bytes", &Forest::bytes, nb::call_guard<nb::gil_scoped_release>())
             .def_prop_ro("mixer_weights", &mixer_weights)
             .def_prop_ro("n_regrows", &n_regrows)
-            .def("predict_by_group", &predict_by_group, "X"_a.noconvert(), "n_threads"_a);
+            .def("predict_by_group", &predict_by_group, "X"_a.noconvert(), "n_threads"_a)
+            .def("state", &state);
         Calls::bind_calls(cls);
         return cls;
     }

@@ -276,12 +276,13 @@ template <class Partition, LabelModel Labels> class Forest {
     void weighted_depth(const Matrix &X, double *out, std::size_t n_threads) const {
         const auto lock = lock_.read();
         with_points(X, [&](const auto &point_at) {
-            for_each_block(
-                X.n_rows, worth_while(X, n_threads), [&](std::size_t first, std::size_t last) {
-                    for (std::size_t t = 0; t < n_trees(); ++t)
-                        for (std::size_t i = first; i < last; ++i)
-                            out[i * n_trees() + t] = trees_[t].weighted_depth(point_at(t, i).values);
-                });
+            for_each_block(X.n_rows, worth_while(X, n_threads),
+                           [&](std::size_t first, std::size_t last) {
+                               for (std::size_t t = 0; t < n_trees(); ++t)
+                                   for (std::size_t i = first; i < last; ++i)
+                                       out[i * n_trees() + t] =
+                                           trees_[t].weighted_depth(point_at(t, i).values);
+                           });
         });
     }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,8 +32,8 @@ namespace amforest {
 // The parameters of an adaptive forest beside those of its trees.
 struct AdaptiveOptions {
     std::vector<Group> groups;
-    std::size_t n_estimators = 5;  // trees of each group
-    std::size_t n_candidates = 30; // splits of which the best is taken
+    std::size_t n_estimators = 5;   // trees of each group
+    std::size_t n_candidates = 30;  // splits of which the best is taken
     std::size_t row_limit = 65'536; // rows that are remembered
     double mixer_rate = 0.01;
 };
@@ -48,9 +49,9 @@ template <LabelModel Labels> class AdaptiveForest {
 
     // What the trees have in common.
     struct Common {
-        Layout layout;     // of rows: codes of categories, then numbers
-        Columns columns;   // of trees
-        Options options;   // of trees
+        Layout layout;   // of rows: codes of categories, then numbers
+        Columns columns; // of trees
+        Options options; // of trees
         AdaptiveOptions adaptive;
         std::shared_ptr<Parameters> parameters; // of the labels
 
@@ -62,12 +63,12 @@ template <LabelModel Labels> class AdaptiveForest {
     struct Slot {
         CategoryNumbers numbers;
         Regrowth regrowth;
-        std::size_t due;           // the number of rows at which it is regrown next
+        std::size_t due; // the number of rows at which it is regrown next
         std::size_t n_regrows = 0;
     };
 
     // A forest that has learned nothing.
-    AdaptiveForest(Common common, std::span<const Rng::State> seeds)
+    AdaptiveForest(Common common, const std::vector<Rng::State> &seeds)
         : AdaptiveForest(std::move(common)) {
         for (std::size_t t = 0; t < n_trees(); ++t) {
             trees_.push_back(empty_tree(common_, sizes_, t, seeds[t]));
@@ -75,13 +76,11 @@ template <LabelModel Labels> class AdaptiveForest {
         }
     }
 
-    // One whose trees, slots, rows and mixer are set by `restore`.
-    explicit AdaptiveForest(Common common)
-        : common_(std::move(common)), sizes_(sizes_of(common_)),
-          store_(common_.layout.n_features(), AdaptiveSizes::capacity(sizes_.store_rows)),
-          mixer_(common_.adaptive.groups.size(), common_.adaptive.mixer_rate) {
-        trees_.reserve(common_.n_trees());
-        slots_.reserve(common_.n_trees());
+    // One whose trees, slots, rows and mixer are set by `fill(forest)`.
+    template <class Fill>
+        requires std::is_invocable_v<Fill, AdaptiveForest &>
+    AdaptiveForest(Common common, const Fill &fill) : AdaptiveForest(std::move(common)) {
+        fill(*this);
     }
 
     // A copy with room for a later layout or for more classes.
@@ -91,16 +90,16 @@ template <LabelModel Labels> class AdaptiveForest {
         const Layout tree_layout = common_.tree_layout();
         for (std::size_t t = 0; t < other.n_trees(); ++t) {
             const Slot &slot = other.slots_[t];
-            trees_.emplace_back(other.trees_[t], tree_layout, common_.parameters,
-                                std::size_t{1});
-            trees_.back().set_max_leaves(sizes_.max_leaves[t / common_.adaptive.n_estimators]);
+            trees_.emplace_back(other.trees_[t], tree_layout, common_.parameters, std::size_t{1});
+            limit_leaves(t);
             slots_.push_back({slot.numbers, idle_regrowth(t), slot.due, slot.n_regrows});
         }
         n_rows_ = other.n_rows_;
         mixer_ = other.mixer_;
         copy_rows(other);
         for (std::size_t t = 0; t < n_trees(); ++t)
-            if (other.slots_[t].regrowth.is_active()) continue_regrowth(t, other.slots_[t].regrowth);
+            if (other.slots_[t].regrowth.is_active())
+                continue_regrowth(t, other.slots_[t].regrowth);
     }
 
     const Layout &layout() const { return common_.layout; }
@@ -120,6 +119,12 @@ template <LabelModel Labels> class AdaptiveForest {
     template <class Use> auto inspect_memory(const Use &use) const {
         const auto lock = lock_.read();
         return use(std::span<const Slot>(slots_), store_, mixer_.weights());
+    }
+    // Calls use(parameters, trees, n_rows, slots, store, mixer weights).
+    template <class Use> auto inspect_all(const Use &use) const {
+        const auto lock = lock_.read();
+        return use(std::as_const(*common_.parameters), std::span<const Tree>(trees_), n_rows_,
+                   std::span<const Slot>(slots_), store_, mixer_.weights());
     }
 
     std::size_t bytes() const {
@@ -272,16 +277,28 @@ template <LabelModel Labels> class AdaptiveForest {
     Schedule schedule(std::size_t t) const {
         const std::size_t n = common_.adaptive.n_estimators;
         // Trees of different groups are kept apart, too.
-        const double place = static_cast<double>(t % n) + static_cast<double>(t / n) /
-                                                              static_cast<double>(n_groups());
+        const double place = static_cast<double>(t % n) +
+                             static_cast<double>(t / n) / static_cast<double>(n_groups());
         Group own = group(t);
         if (own.memory != kUnlimited) own.memory = sizes_.memory[t / n];
         return {own, place / static_cast<double>(n), sizes_.store_rows};
     }
 
+    // Of all trees, which are limited one by one.
+    Options tree_options() const { return unlimited(common_.options); }
+    void limit_leaves(std::size_t t) {
+        trees_[t].set_max_leaves(sizes_.max_leaves[t / common_.adaptive.n_estimators]);
+    }
+
+    // How many rows a tree that is regrown now may remember.
+    std::size_t n_rows_in_memory(std::size_t t, std::size_t now) const {
+        return std::min(now, sizes_.memory[t / common_.adaptive.n_estimators]);
+    }
+
     std::vector<Tree> &trees() { return trees_; }
     std::vector<Slot> &slots() { return slots_; }
     Store &store() { return store_; }
+    const Store &store() const { return store_; }
     LogisticMixer &mixer() { return mixer_; }
     void set_n_rows(std::size_t n_rows) { n_rows_ = n_rows; }
     RegrowthContext context() const {
@@ -290,18 +307,30 @@ template <LabelModel Labels> class AdaptiveForest {
     }
 
   private:
+    explicit AdaptiveForest(Common common)
+        : common_(std::move(common)), sizes_(sizes_of(common_)),
+          store_(common_.layout.n_features(), AdaptiveSizes::capacity(sizes_.store_rows)),
+          mixer_(common_.adaptive.groups.size(), common_.adaptive.mixer_rate) {
+        trees_.reserve(common_.n_trees());
+        slots_.reserve(common_.n_trees());
+    }
+
     const Group &group(std::size_t t) const {
         return common_.adaptive.groups[t / common_.adaptive.n_estimators];
     }
 
+    static Options unlimited(Options options) {
+        options.max_bytes = options.max_nodes = kUnlimited;
+        return options;
+    }
+
     static Tree tree_with(const Common &common, std::size_t max_leaves, const Rng::State &seed) {
-        Options options = common.options;
-        options.max_bytes = kUnlimited;
-        options.max_nodes = max_leaves == kUnlimited ? kUnlimited : 2 * max_leaves - 1;
         const Layout layout = common.tree_layout();
         const std::vector<float> ones(layout.n_numbers, 1.0F);
-        return Tree(Restricted(layout, {}, FeatureWeights(layout, ones)), options,
-                    Labels(common.parameters), seed, 1);
+        Tree tree(Restricted(layout, {}, FeatureWeights(layout, ones)), unlimited(common.options),
+                  Labels(common.parameters), seed, 1);
+        tree.set_max_leaves(max_leaves);
+        return tree;
     }
 
     // Copying
@@ -325,8 +354,8 @@ template <LabelModel Labels> class AdaptiveForest {
     void copy_rows(const AdaptiveForest &other) {
         const Layout &from = other.common_.layout, &to = common_.layout;
         const std::size_t end = other.store_.end();
-        const std::size_t first = std::max(
-            other.store_.first(), end - std::min(end, store_.capacity()));
+        const std::size_t first =
+            std::max(other.store_.first(), end - std::min(end, store_.capacity()));
         store_.start_at(first);
         store_.make_room(end - first);
         std::vector<float> row(to.n_features());
@@ -359,10 +388,6 @@ template <LabelModel Labels> class AdaptiveForest {
 
     // Learning
 
-    std::size_t n_rows_in_memory(std::size_t t, std::size_t now) const {
-        return std::min(now, sizes_.memory[t / common_.adaptive.n_estimators]);
-    }
-
     bool is_replaced_when_full(std::size_t t) const { return group(t).memory == kUnlimited; }
 
     bool regrows_within(std::size_t t, std::size_t n_rows) const {
@@ -377,9 +402,9 @@ template <LabelModel Labels> class AdaptiveForest {
                    const Parameters *parameters) {
         if (n_rows_ + n_rows > kMostRows)
             throw std::length_error("a forest learns at most 2**31 - 1 rows");
-        const double total = weights.empty()
-                                 ? largest_weight() + static_cast<double>(n_rows)
-                                 : std::accumulate(weights.begin(), weights.end(), largest_weight());
+        const double total =
+            weights.empty() ? largest_weight() + static_cast<double>(n_rows)
+                            : std::accumulate(weights.begin(), weights.end(), largest_weight());
         if (total > Labels::kMost)
             throw std::length_error("the weights of all rows add up to too much");
         store_.make_room(n_rows);

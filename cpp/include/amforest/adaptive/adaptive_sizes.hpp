@@ -66,10 +66,10 @@ struct AdaptiveSizes {
         }
         for (std::size_t g = 0; g < groups.size(); ++g) {
             if (groups[g].memory != kUnlimited) continue;
-            max_leaves[g] = std::min(unlimited_leaves(part(bytes, n_left), limits),
-                                     part(nodes, n_left) == kUnlimited
-                                         ? kUnlimited
-                                         : part(nodes, n_left) / kNodesPerLeaf);
+            max_leaves[g] =
+                std::min(unlimited_leaves(part(bytes, n_left), limits),
+                         part(nodes, n_left) == kUnlimited ? kUnlimited
+                                                           : part(nodes, n_left) / kNodesPerLeaf);
             require(max_leaves[g] >= 2 * kLeastMemory, kTooSmall);
             memory[g] = std::min(memory[g], max_leaves[g] / 2);
         }

@@ -1,7 +1,7 @@
 // Categories as numbers, by the table of one tree.
 //
-// Until a tree is regrown, and in trees that never look at labels, a category is a random number. At
-// a regrow it becomes the smoothed mean of a statistic of the labels, (sum + kPrior mean) / (n +
+// Until a tree is regrown, and in trees that never look at labels, a category is a random number.
+// At a regrow it becomes the smoothed mean of a statistic of the labels, (sum + kPrior mean) / (n +
 // kPrior) over some of the rows; a category that these rows do not have gets the mean of all.
 #pragma once
 
@@ -87,10 +87,11 @@ class CategoryNumbers {
         std::ranges::sort(entries, {}, &Entry::code);
         for (const Entry &entry : entries) use(entry.code, entry.value);
     }
-    void restore(std::span<const std::size_t> sizes, float prior) {
+    void restore(std::span<const std::uint64_t> sizes, float prior) {
         starts_.assign(1, 0);
-        for (const std::size_t size : sizes)
-            starts_.push_back(starts_.back() + std::bit_ceil(2 * size + 1));
+        for (const std::uint64_t size : sizes)
+            starts_.push_back(starts_.back() +
+                              std::bit_ceil(2 * static_cast<std::size_t>(size) + 1));
         entries_.assign(starts_.back(), Entry{});
         sums_.resize(starts_.back());
         is_learned_ = true;

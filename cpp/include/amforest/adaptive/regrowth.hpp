@@ -69,7 +69,7 @@ template <LabelModel Labels> class Regrowth {
     using Store = RowStore<Label>;
     using Context = RegrowthContext;
 
-    static constexpr double kChoosing = 0.7;        // the part of an honest tree's rows
+    static constexpr double kChoosing = 0.7;         // the part of an honest tree's rows
     static constexpr std::size_t kMostJudged = 1000; // rows on which candidates are judged
     static constexpr std::size_t kMostPairs = 256;
 
@@ -116,8 +116,8 @@ template <LabelModel Labels> class Regrowth {
     }
 
     // Starts to regrow a tree from rows [first, last).
-    void start(const Context &context, const Rng::State &seed, std::uint64_t key,
-               std::size_t first, std::size_t last) {
+    void start(const Context &context, const Rng::State &seed, std::uint64_t key, std::size_t first,
+               std::size_t last) {
         seed_ = seed;
         first_ = first;
         last_ = last;
@@ -134,6 +134,7 @@ template <LabelModel Labels> class Regrowth {
         next_ = 0;
         is_active_ = true;
         has_gaps_ = false;
+        has_halves_ = learns_numbers(context);
         width_ = padded(context.columns.size());
         n_columns_ = context.columns.size();
         parent_.assign(1, kStem); // the stem's
@@ -214,13 +215,20 @@ template <LabelModel Labels> class Regrowth {
     std::size_t step(const Context &context, const Store &store) {
         ++n_steps_;
         switch (phase_) {
-        case Phase::kRead: return read(context, store);
-        case Phase::kEncode: return encode(context, store);
-        case Phase::kWeigh: return weigh_features();
-        case Phase::kGrow: return grow(context);
-        case Phase::kJoin: return join();
-        case Phase::kReplay: return replay();
-        case Phase::kCatchUp: break;
+        case Phase::kRead:
+            return read(context, store);
+        case Phase::kEncode:
+            return encode(context, store);
+        case Phase::kWeigh:
+            return weigh_features();
+        case Phase::kGrow:
+            return grow(context);
+        case Phase::kJoin:
+            return join();
+        case Phase::kReplay:
+            return replay();
+        case Phase::kCatchUp:
+            break;
         }
         return catch_up(context, store);
     }
@@ -256,8 +264,8 @@ template <LabelModel Labels> class Regrowth {
             weight_[i] = store.weight(first_ + i);
             const bool chooses = !group_.is_honest || rng_.uniform() < kChoosing;
             const bool is_counted = learns && rng_.uniform() < 0.5;
-            coins_[i] = static_cast<std::uint8_t>((chooses ? kChooses : 0) |
-                                                  (is_counted ? kIsCounted : 0));
+            coins_[i] =
+                static_cast<std::uint8_t>((chooses ? kChooses : 0) | (is_counted ? kIsCounted : 0));
             if (!chooses || !is_counted) return;
             const double statistic = contrast_[y_[i]];
             numbers_.count_row(statistic, weight_[i]);
@@ -299,10 +307,10 @@ template <LabelModel Labels> class Regrowth {
             }
         }
         for (std::size_t j = 0; j < n_columns_; ++j)
-            weights_[j] = distance_[j] > 0
-                              ? std::min(static_cast<float>(n_pairs_[j] / distance_[j]),
-                                         kLargestFeature)
-                              : 0.0F;
+            weights_[j] =
+                distance_[j] > 0
+                    ? std::min(static_cast<float>(n_pairs_[j] / distance_[j]), kLargestFeature)
+                    : 0.0F;
         tree_.reset(rng_.fork(), std::span(weights_).first(n_columns_));
         if (has_gaps_) tree_.expect_gaps();
         start_growing();
@@ -402,8 +410,8 @@ template <LabelModel Labels> class Regrowth {
 
     // lambda_j |R_j|
     double size_of(std::size_t j) const {
-        return static_cast<double>(weights_[j]) * (static_cast<double>(range_.upper[j]) -
-                                                   static_cast<double>(range_.lower[j]));
+        return static_cast<double>(weights_[j]) *
+               (static_cast<double>(range_.upper[j]) - static_cast<double>(range_.lower[j]));
     }
 
     // The rows that choose a split: all of them, or one of each of 1,000 equal parts.
@@ -424,7 +432,7 @@ template <LabelModel Labels> class Regrowth {
             sample_.rows.push_back(i);
             sample_.gain.add(y_[i], weight_[i]);
             // A category's number may know the labels of the rows that were counted.
-            if ((coins_[i] & kIsCounted) != 0) continue;
+            if (!has_halves_ || (coins_[i] & kIsCounted) != 0) continue;
             half_.rows.push_back(i);
             half_.gain.add(y_[i], weight_[i]);
         }
@@ -467,8 +475,7 @@ template <LabelModel Labels> class Regrowth {
     double judge(Sample &sample, const Cut &cut) {
         const std::size_t n = sample.rows.size();
         const float *column = encoded_.data() + cut.column;
-        for (std::size_t k = 0; k < n; ++k)
-            sample.values[k] = column[sample.rows[k] * width_];
+        for (std::size_t k = 0; k < n; ++k) sample.values[k] = column[sample.rows[k] * width_];
         return sample.gain.of({sample.values.data(), n}, cut.threshold, has_gaps_);
     }
 
@@ -558,7 +565,7 @@ template <LabelModel Labels> class Regrowth {
     Rng rng_{Rng::State{}};
     Phase phase_ = Phase::kRead;
     std::size_t next_ = 0; // row or node of the phase
-    bool has_gaps_ = false;
+    bool has_gaps_ = false, has_halves_ = false;
     std::size_t width_ = 0, n_columns_ = 0;
     std::vector<float> encoded_; // rows x width
     std::vector<Label> y_;

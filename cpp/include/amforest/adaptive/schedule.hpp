@@ -9,9 +9,10 @@
 namespace amforest {
 
 struct Group {
-    std::size_t memory = kUnlimited; // rows from which a tree is regrown; unlimited: all in the store
-    bool is_honest = false;          // some rows choose splits, the others are charged
-    bool is_plain = false;           // labels choose no splits
+    std::size_t memory =
+        kUnlimited;         // rows from which a tree is regrown; unlimited: all in the store
+    bool is_honest = false; // some rows choose splits, the others are charged
+    bool is_plain = false;  // labels choose no splits
 };
 
 // A tree is regrown when the number of rows doubles; once its memory is full, every half memory.

@@ -93,14 +93,13 @@ class ClassGain {
     // n log n
     static double entropy_of(double n) { return n > 0 ? n * std::log(n) : 0; }
     static double entropy_of(std::uint32_t n) {
-        static const auto table = [] {
-            std::array<double, kTableSize> values{};
-            for (std::size_t i = 0; i < kTableSize; ++i)
-                values[i] = entropy_of(static_cast<double>(i));
-            return values;
-        }();
-        return n < kTableSize ? table[n] : entropy_of(static_cast<double>(n));
+        return n < kTableSize ? kTable[n] : entropy_of(static_cast<double>(n));
     }
+    inline static const std::array<double, kTableSize> kTable = [] {
+        std::array<double, kTableSize> values{};
+        for (std::size_t i = 0; i < kTableSize; ++i) values[i] = entropy_of(static_cast<double>(i));
+        return values;
+    }();
 
     // Adds up one side of a split.
     struct SideOfWeights {
@@ -156,7 +155,7 @@ class ClassGain {
 
     std::vector<Label> labels_, present_;
     std::vector<double> weights_;
-    bool has_equal_weights_ = true; // all are 1
+    bool has_equal_weights_ = true;    // all are 1
     std::vector<std::uint32_t> place_; // of each class among those present, or whether it is
     std::vector<std::uint32_t> whole_, whole_left_;
     std::vector<double> left_, right_;
