@@ -246,10 +246,10 @@ def reserve_classes(core: Core, n_classes: int) -> Core:
     return core.reserve(capacity=min(2 * n_classes, MOST_CLASSES))
 
 
-def reserve_columns(core: Core, encoder: Encoder) -> Core:
+def reserve_columns(core: Core, encoder: Encoder, max_categories: int | None = None) -> Core:
     """Return a core with capacity for the encoder's numbers and categories."""
     n_numbers, categories = encoder.layout
-    capacities = list(categories.capacities(core.categories))
+    capacities = list(categories.capacities(core.categories, max_categories))
     if (n_numbers, capacities) == (core.n_numbers, core.categories):
         return core
     return core.reserve(n_numbers=n_numbers, categories=capacities)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import amforest
-from amforest._forest.categories import Categories
+from amforest._forest.categories import OTHERS, Categories
 from amforest._forest.class_labels import ClassLabels, NumberLabels
 from amforest._forest.core_handle import (
     Core,
@@ -36,8 +36,9 @@ from amforest.model_io.json_values import (
 )
 
 # The newest that this version reads, and the one that it writes. In format 1 the trees had no
-# counts of rows, because all had learned the same, and no feature weights.
-FORMAT = 2
+# counts of rows, because all had learned the same, and no feature weights. Before format 3 models
+# had no max_categories, and no limit but the core's.
+FORMAT = 3
 _MODULES = {
     "AMFClassifier": "amforest.classifier",
     "AMFRegressor": "amforest.regressor",
@@ -53,6 +54,7 @@ _CLASSES = ("dtype", "labels")
 _COLUMNS = ("numbers", "categorical", "categories")
 _CORE = ("n_numbers", "categories", "n_samples", "options")
 _CLASS_CORE = (*_CORE, "n_classes", "capacity", "dirichlet")
+_OTHERS = {"others": None}  # in the place of a category: that which stands for all others
 
 Arrays = Mapping[str, NDArray[Any]]
 Document = dict[str, Any]
@@ -90,7 +92,7 @@ def from_document(document: Document, arrays: Arrays) -> Any:
         if document["params"] is not None or document["columns"] is not None:
             raise ValueError("params and columns belong to models of river")
         return _forest_from_document(cls, document["forest"], arrays, version)
-    model = cls(**_params_from_json(document["params"]))
+    model = cls(**_params_from_json(document["params"], version))
     columns = _columns_from_json(document["columns"])
     forest_class = type(module.forest_of(model))
     forest = _forest_from_document(forest_class, document["forest"], arrays, version, columns)
@@ -131,8 +133,9 @@ def _params_to_json(params: Mapping[str, Any]) -> Document:
     return {name: to_json(value, name) for name, value in params.items()}
 
 
-def _params_from_json(part: Any) -> dict[str, Any]:
-    return {name: from_json(value) for name, value in as_kind(part, dict).items()}
+def _params_from_json(part: Any, version: int) -> dict[str, Any]:
+    params = {name: from_json(value) for name, value in as_kind(part, dict).items()}
+    return params if version >= 3 else {"max_categories": None} | params
 
 
 # A forest
@@ -166,7 +169,7 @@ def _forest_from_document(
 ) -> Estimator:
     """Restore a forest of a version of the format; `columns` are those of a model of river."""
     has_keys(part, _FOREST)
-    model = cls(**_params_from_json(part["params"]))
+    model = cls(**_params_from_json(part["params"], version))
     model._validate_params()
     count_threads(model.n_jobs)
     fitted = part["fitted"]
@@ -239,15 +242,25 @@ def _labels_from_document(model: Estimator, part: Any, core: Core) -> Labels:
 def _categories_to_json(categories: Categories | None) -> Any:
     if categories is None:
         return None
-    lists = categories.lists()
-    return [[to_json(value, "a category") for value in values] for values in lists]
+    return [[_category_to_json(value) for value in values] for values in categories.lists()]
+
+
+def _category_to_json(value: Any) -> Any:
+    return _OTHERS if value is OTHERS else to_json(value, "a category")
 
 
 def _categories_from_json(part: Any, n_features: int) -> Categories:
-    lists = [hashables(values) for values in as_kind(part, list)]
+    lists = [_category_list(values) for values in as_kind(part, list)]
     if len(lists) != n_features or any(None in values for values in lists):
         raise ValueError("categories must be lists, one for each categorical feature, without None")
     return Categories.from_lists(lists)
+
+
+def _category_list(part: Any) -> list[Hashable]:
+    """Return categories; the last may be that which stands for all others."""
+    if as_kind(part, list)[-1:] == [_OTHERS]:
+        return [*hashables(part[:-1]), OTHERS]
+    return hashables(part)
 
 
 def _classes_to_json(labels: ClassLabels) -> Document:
