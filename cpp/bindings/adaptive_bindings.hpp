@@ -27,8 +27,7 @@ template <LabelModel Labels> struct AdaptiveBindings {
             GroupTuple group;
             require(nb::try_cast(item, group), "groups must be tuples (memory, honest, plain)");
             const auto [memory, is_honest, is_plain] = group;
-            require(!memory || *memory >= AdaptiveSizes::kLeastMemory,
-                    "memories must be at least 8");
+            require(!memory || *memory >= kLeastMemory, "memories must be at least 8");
             options.groups.push_back({memory.value_or(kUnlimited), is_honest, is_plain});
         }
         require(!options.groups.empty() && n_estimators > 0 &&
@@ -86,6 +85,16 @@ template <LabelModel Labels> struct AdaptiveBindings {
         });
     }
 
+    static nb::list groups(const Forest &forest) {
+        nb::list groups;
+        for (const Group &group : forest.common().adaptive.groups) {
+            std::optional<std::size_t> memory;
+            if (group.memory != kUnlimited) memory = group.memory;
+            groups.append(nb::make_tuple(memory, group.is_honest, group.is_plain));
+        }
+        return groups;
+    }
+
     // All that makes the forest, as plain values and arrays: the constructor's arguments.
     static nb::dict state(const Forest &forest) {
         FlatForest<Labels, Owned> trees;
@@ -108,13 +117,7 @@ template <LabelModel Labels> struct AdaptiveBindings {
         state["categories"] = common.layout.categories.room();
         state["n_samples"] = n_samples;
         state["options"] = amforest::to_dict(common.options);
-        nb::list groups;
-        for (const Group &group : common.adaptive.groups) {
-            const auto memory_of = group.memory == kUnlimited ? std::optional<std::size_t>()
-                                                              : std::optional(group.memory);
-            groups.append(nb::make_tuple(memory_of, group.is_honest, group.is_plain));
-        }
-        state["groups"] = groups;
+        state["groups"] = groups(forest);
         state["n_estimators"] = common.adaptive.n_estimators;
         state["n_candidates"] = common.adaptive.n_candidates;
         state["row_limit"] = common.adaptive.row_limit;
@@ -162,6 +165,19 @@ template <LabelModel Labels> struct AdaptiveBindings {
         return to_numpy(std::move(counts), {forest.n_trees()});
     }
 
+    static Output<std::uint32_t> tree_columns(const Forest &forest) {
+        std::vector<std::uint32_t> features = forest.common().columns.features();
+        const std::size_t n = features.size();
+        return to_numpy(std::move(features), {n});
+    }
+
+    static std::size_t n_remembered(const Forest &forest) {
+        return without_gil([&] {
+            return forest.inspect_memory(
+                [](auto, const auto &store, auto) { return store.end() - store.first(); });
+        });
+    }
+
     static nb::class_<Forest> bind(nb::module_ &m, const char *name) {
         nb::class_<Forest> cls(m, name);
         cls.def("__init__", &build, nb::kw_only(), "n_numbers"_a, "options"_a,
@@ -169,8 +185,11 @@ template <LabelModel Labels> struct AdaptiveBindings {
                 "groups"_a, "n_estimators"_a, "n_candidates"_a, "row_limit"_a, "mixer_rate"_a,
                 "categories"_a = nb::list(), "label_parameters"_a)
             .def_prop_ro("n_bytes", &Forest::bytes, nb::call_guard<nb::gil_scoped_release>())
-            .def_prop_ro("mixer_weights", &mixer_weights)
-            .def_prop_ro("n_regrows", &n_regrows)
+            .def_prop_ro("mixer_weights", &mixer_weights, nb::rv_policy::move)
+            .def_prop_ro("n_regrows", &n_regrows, nb::rv_policy::move)
+            .def_prop_ro("n_remembered", &n_remembered)
+            .def_prop_ro("groups", &groups)
+            .def_prop_ro("tree_columns", &tree_columns, nb::rv_policy::move)
             .def("predict_by_group", &predict_by_group, "X"_a.noconvert(), "n_threads"_a)
             .def("state", &state);
         Calls::bind_calls(cls);

@@ -368,12 +368,16 @@ template <LabelModel Labels> class AdaptiveForest {
         }
     }
 
+    // The same steps with wider rows.
     void continue_regrowth(std::size_t t, const Regrowth &earlier) {
         Regrowth &regrowth = slots_[t].regrowth;
-        regrowth.make_room(context(), n_rows_in_memory(t, n_rows_), 1);
+        regrowth.make_room(context(), n_rows_in_memory(t, n_rows_), n_rows_ - earlier.last() + 1);
         regrowth.start(context(), earlier.seed(), slots_[t].numbers.key(), earlier.first(),
                        earlier.last());
-        renew(t);
+        if (earlier.first() < store_.first())
+            renew(t); // the store has become smaller
+        else
+            regrowth.repeat(context(), store_, earlier.n_steps(), earlier.credit());
     }
 
     // Restarts a regrowth, from the newest rows if its own are gone.

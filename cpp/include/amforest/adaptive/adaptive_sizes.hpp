@@ -23,7 +23,6 @@ struct SizeLimits {
 
 struct AdaptiveSizes {
     static constexpr std::size_t kChunk = 256; // rows that are learned together, at most
-    static constexpr std::size_t kLeastMemory = 8;
 
     std::size_t store_rows = 0;          // from which a tree may be regrown
     std::vector<std::size_t> memory;     // of each group

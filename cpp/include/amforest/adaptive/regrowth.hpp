@@ -177,7 +177,9 @@ template <LabelModel Labels> class Regrowth {
         return true;
     }
 
-    static constexpr std::int64_t kWorkPerRow = 1 << 14; // in units of about a nanosecond
+    // Work is counted in units of about a nanosecond, for some ten features. It does not depend on
+    // their number: rows with features that come later must take the same steps.
+    static constexpr std::int64_t kWorkPerRow = 1 << 14;
 
   private:
     enum class Phase : std::uint8_t { kRead, kEncode, kWeigh, kGrow, kJoin, kReplay, kCatchUp };
@@ -274,7 +276,7 @@ template <LabelModel Labels> class Regrowth {
                 numbers_.count(f, x[f], statistic, weight_[i]);
         });
         if (phase_ != Phase::kRead && learns) numbers_.finish();
-        return count * (2 + 2 * n_codes);
+        return count * 4;
     }
 
     // 2. Encode
@@ -286,7 +288,7 @@ template <LabelModel Labels> class Regrowth {
             context.columns.encode(store.features(first_ + i), numbers_, to);
             has_gaps_ |= std::any_of(to, to + n_columns_, [](float x) { return std::isnan(x); });
         });
-        return count * width_;
+        return count * 16;
     }
 
     // 3. Weigh
@@ -315,7 +317,14 @@ template <LabelModel Labels> class Regrowth {
         if (has_gaps_) tree_.expect_gaps();
         start_growing();
         phase_ = Phase::kGrow;
-        return 4 * n_pairs * n_columns_;
+        return 64 * n_pairs;
+    }
+
+    // 1 where no value was seen, 0 where all are equal.
+    static float weight_of(double distance, double n_pairs) {
+        if (n_pairs == 0) return 1;
+        if (distance == 0) return 0;
+        return std::min(static_cast<float>(n_pairs / distance), kLargestFeature);
     }
 
     // 4. Grow
@@ -336,7 +345,7 @@ template <LabelModel Labels> class Regrowth {
         pending_.pop_back();
         const std::size_t n = node.end - node.begin;
         set_range(node);
-        std::size_t work = 32 + n * (2 + width_ / 4);
+        std::size_t work = 32 + 8 * n;
         if (is_whole(node)) {
             add_leaf(node);
         } else {
@@ -521,7 +530,7 @@ template <LabelModel Labels> class Regrowth {
             arena.join_ranges(v, range_, other_range_);
         }
         if (next_ == 0) phase_ = Phase::kReplay;
-        return n_joined * width_;
+        return n_joined * 32;
     }
 
     // 6. Replay
@@ -547,7 +556,7 @@ template <LabelModel Labels> class Regrowth {
         if (std::any_of(row_.begin(), row_.end(), is_missing)) tree_.expect_gaps();
         tree_.learn_one({{row_.data(), nullptr}, store.label(next_), store.weight(next_)});
         ++next_;
-        return 512 + 4 * width_;
+        return 1024;
     }
 
     Group group_;
