@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from amforest.regressor import AMFRegressor
 
 __version__ = version("amforest")
-__all__ = ["AMFClassifier", "AdaptiveAMFClassifier", "AMFRegressor", "Checkpoint", "load", "save"]
+__all__ = ["AMFClassifier", "AMFRegressor", "AdaptiveAMFClassifier", "Checkpoint", "load", "save"]
 _MODULES = {
     "AMFClassifier": "classifier",
     "AdaptiveAMFClassifier": "classifier",

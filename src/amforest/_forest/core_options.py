@@ -59,7 +59,8 @@ def adaptive_groups(estimator: Any) -> list[Group]:
     groups: list[Group] = []
     for name, is_honest in (("memories", False), ("honest_memories", True)):
         for memory in getattr(estimator, name):
-            if memory is not None and not (isinstance(memory, Integral) and memory >= LEAST_MEMORY):
+            is_count = isinstance(memory, Integral) and int(memory) >= LEAST_MEMORY
+            if memory is not None and not is_count:
                 raise ValueError(
                     f"{name} holds {memory!r}; a memory must be None or a whole number of rows, at "
                     f"least {LEAST_MEMORY}"
