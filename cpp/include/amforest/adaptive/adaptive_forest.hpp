@@ -167,6 +167,7 @@ template <LabelModel Labels> class AdaptiveForest {
             const auto lock = forest.lock_.write();
             if (parameters) forest.common_.parameters->check_update(*parameters);
             make_room(n_rows, weights);
+            forest.has_room_for_ = this;
         }
 
         void learn(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
@@ -187,7 +188,6 @@ template <LabelModel Labels> class AdaptiveForest {
       private:
         void make_room(std::size_t n_rows, std::span<const double> weights) {
             forest_.make_room(n_rows, weights, parameters_ ? &*parameters_ : nullptr);
-            forest_.has_room_for_ = this;
         }
 
         AdaptiveForest &forest_;
@@ -282,6 +282,10 @@ template <LabelModel Labels> class AdaptiveForest {
         return tree_with(common, sizes.max_leaves[t / common.adaptive.n_estimators], seed);
     }
 
+    const Group &group(std::size_t t) const {
+        return common_.adaptive.groups[t / common_.adaptive.n_estimators];
+    }
+
     // The tree of a regrowth that is not under way.
     Regrowth idle_regrowth(std::size_t t) const {
         return {group(t), empty_tree(common_, sizes_, t, Rng::State{1})};
@@ -330,10 +334,6 @@ template <LabelModel Labels> class AdaptiveForest {
           mixer_(common_.adaptive.groups.size(), common_.adaptive.mixer_rate) {
         trees_.reserve(common_.n_trees());
         slots_.reserve(common_.n_trees());
-    }
-
-    const Group &group(std::size_t t) const {
-        return common_.adaptive.groups[t / common_.adaptive.n_estimators];
     }
 
     static Options unlimited(Options options) {

@@ -53,10 +53,8 @@ class CategoryNumbers {
     void make_room(const Categories &categories, std::size_t n_rows) {
         std::size_t size = 0;
         for (const std::uint32_t room : categories.room()) size += table_size(n_rows, room);
-        if (size > entries_.size()) {
-            entries_.resize(size);
-            sums_.resize(size);
-        }
+        entries_.resize(std::max(entries_.size(), size));
+        sums_.resize(entries_.size()); // also if this failed before
         starts_.reserve(categories.n_features() + 1);
     }
 

@@ -204,7 +204,8 @@ template <LabelModel Labels> class AdaptiveRestorer {
         CategoryNumbers numbers(flat_.number_keys[t]);
         const std::size_t n_codes = layout_.n_codes();
         const auto sizes = flat_.number_sizes.subspan(t * n_codes, n_codes);
-        require(flat_.has_numbers[t] <= (n_codes > 0 ? 1 : 0), "has_numbers must be 0 or 1");
+        require(flat_.has_numbers[t] <= (n_codes > 0 && !forest_.group(t).is_plain ? 1 : 0),
+                "has_numbers must be 0 or 1, and 0 in plain trees");
         std::size_t total = 0;
         for (std::size_t f = 0; f < n_codes; ++f) {
             require(sizes[f] <= layout_.categories.room()[f] &&
