@@ -14,6 +14,7 @@ NB_MODULE(_core, m) {
     m.attr("MOST_CATEGORIES") = kMostCategories;
     m.attr("MOST_THREADS") = kMostThreads;
     m.attr("MOST_ROWS") = kMostRows;
+    m.attr("MOST_ADDED_UP") = kMostAddedUp;
     m.attr("MOST_COUNTED") = kMostCounted;
     m.attr("LARGEST_FEATURE") = kLargestFeature;
     m.attr("LARGEST_LABEL") = kLargestLabel;

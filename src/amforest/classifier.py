@@ -31,7 +31,7 @@ from amforest._forest.core_options import (
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
 from amforest._forest.inputs import Features, count_rows
-from amforest._forest.limits import MOST_ROWS
+from amforest._forest.limits import MOST_ROWS, MOST_TREES
 from amforest._forest.losses import Floats
 
 
@@ -609,7 +609,13 @@ class AdaptiveAMFClassifier(ForestClassifier):
         return cast(AdaptiveCore, self._fitted().core)
 
     def _n_trees(self) -> int:
-        return len(adaptive_groups(self)) * int(self.n_estimators)
+        n_groups, n_estimators = len(adaptive_groups(self)), int(self.n_estimators)
+        if n_groups * n_estimators > MOST_TREES:
+            raise ValueError(
+                f"n_estimators is {n_estimators}; {n_groups} groups have {n_groups * n_estimators} "
+                f"trees then, and there may be {MOST_TREES}"
+            )
+        return n_groups * n_estimators
 
     def _new_core(self, labels: Any, **features: Any) -> Core:
         del features["bounds"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -114,11 +115,26 @@ class _River(base.Estimator):
             X, labels, weights = X[learned], labels[learned], weights[learned]
         if not len(X):
             return
-        with self._handle.learning(X):
-            columns = columns_of(self._handle.fitted).extend_by_frame(
-                X, self.categorical_features, self.max_categories
-            )
-            learn_named_rows(self._model, columns, columns.rows(X), labels, weights)
+        handle, known = self._handle, columns_of(self._handle.fitted)
+        with handle.learning(X):
+            starts = []
+            if self._model.is_adaptive:  # its random numbers depend on whether there are categories
+                starts = known.starts_of_categories(X, self.categorical_features)
+            if not starts:
+                self._learn_frame(X, labels, weights)
+                return
+            with handle.restored_on_error():
+                for start, end in pairwise([0, *starts, len(X)]):
+                    part = slice(start, end)
+                    self._learn_frame(
+                        X[part], labels[part], None if weights is None else weights[part]
+                    )
+
+    def _learn_frame(self, X: pd.DataFrame, labels: Any, weights: Floats | None) -> None:
+        columns = columns_of(self._handle.fitted).extend_by_frame(
+            X, self.categorical_features, self.max_categories
+        )
+        learn_named_rows(self._model, columns, columns.rows(X), labels, weights)
 
     @property
     def n_samples_seen_(self) -> int:
@@ -191,7 +207,7 @@ class _River(base.Estimator):
             params.pop(name, None)
         if lists_columns(params["categorical_features"]):
             params["categorical_features"] = list(getattr(model, "categories_", ()))
-        new = cls(seed=params.pop("random_state"), **params)
+        new: Self = cast(Any, cls)(seed=params.pop("random_state"), **params)
         replace_forest(new, copy.deepcopy(model))
         new._model.categorical_features = None
         if (fitted := new._handle.fitted) is not None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import polygamma
 
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
 from amforest._core import WeightedClassifierForest
 from amforest._forest.core_handle import count_exactly, handle_of
 from helpers import SWITCHES, tables
@@ -16,7 +16,7 @@ CLASSES = range(3)
 
 
 def new(cls, **params):
-    if cls is AMFClassifier:
+    if cls is not AMFRegressor:
         params = {"classes": CLASSES} | params
     return cls(2, random_state=0, **params)
 
@@ -25,9 +25,9 @@ def stream(cls, n_rows=200, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n_rows, 3)).astype(np.float32)
     y = (
-        rng.integers(0, 3, size=n_rows)
-        if cls is AMFClassifier
-        else X[:, 0] + rng.normal(size=n_rows)
+        X[:, 0] + rng.normal(size=n_rows)
+        if cls is AMFRegressor
+        else rng.integers(0, 3, size=n_rows)
     )
     return X, y, rng.integers(1, 5, size=n_rows).astype(float)
 
@@ -74,7 +74,7 @@ def test_weights_at_one_point_add_up(cls):
             np.testing.assert_allclose(table[name], expected[name], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
 def test_weights_of_one_change_no_bit(cls):
     X, y, _ = stream(cls)
     model = new(cls).fit(X, y)
@@ -88,11 +88,11 @@ def test_weights_of_one_change_no_bit(cls):
         handle.fitted = replace(handle.fitted, core=core)
     real.partial_fit(X[1:], y[1:])
     np.testing.assert_array_equal(real.predict(X), model.predict(X))
-    for name in ("odds", "counts" if cls is AMFClassifier else "mean"):
+    for name in ("odds", "mean" if cls is AMFRegressor else "counts"):
         np.testing.assert_array_equal(real.tree_table(1)[name], model.tree_table(1)[name])
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
 def test_weight_zero_is_not_learned(cls):
     """Neither the labels nor the weights nor the partition change."""
     X, y, weights = stream(cls)
@@ -235,3 +235,12 @@ def test_fractions_are_learned_alike_by_all_ways_and_threads(cls, how, n_jobs):
         by_tree, whole = "predict_by_tree", "predict"
     for name in (whole, by_tree, "weighted_depth", "apply"):
         np.testing.assert_array_equal(getattr(at_once, name)(X), getattr(by_row, name)(X))
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier])
+def test_too_much_weight_of_a_later_part_is_refused_before_the_first_is_learned(cls):
+    model = cls(2, random_state=0).fit([[0.0], [1.0]], [0, 1])
+    before = model.to_bytes()
+    with pytest.raises(ValueError, match="add up to too much"):
+        model.partial_fit([[0.5], [1.5]], [0, 7], sample_weight=[1, 1e300])
+    assert model.to_bytes() == before

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from threading import RLock
@@ -25,7 +26,7 @@ from amforest._core import (
 )
 from amforest._forest.class_labels import ClassLabels, NumberLabels
 from amforest._forest.encoder import Encoder, Part
-from amforest._forest.limits import MOST_CLASSES, MOST_COUNTED, MOST_THREADS
+from amforest._forest.limits import MOST_ADDED_UP, MOST_CLASSES, MOST_COUNTED, MOST_THREADS
 from amforest._forest.losses import Floats
 
 WholeCountsCore = ClassifierForest | UnrestrictedClassifierForest
@@ -83,6 +84,18 @@ class CoreHandle:
     def unchanged_unless_learned(self) -> Restoring:
         """Return a context that restores the model on error, unless a row was learned."""
         return Restoring(self)
+
+    @contextmanager
+    def restored_on_error(self) -> Iterator[None]:
+        """Let a call learn in a copy of the model, which an error drops."""
+        fitted, progress = self.fitted, self.progress
+        if fitted is not None:
+            self.fitted = Fitted(fitted.encoder, copy(fitted.labels), fitted.core.reserve())
+        try:
+            yield
+        except BaseException:
+            self.fitted, self.progress = fitted, progress
+            raise
 
     def learn_parts(self, parts: Iterable[Part], n_threads: int, prior: Prior) -> None:
         """Learn rows part by part."""
@@ -288,10 +301,15 @@ def can_count(core: Core, weight: Any) -> bool:
 
 
 def count_exactly(core: Core, weights: int | Floats) -> Core:
-    """Return a core that counts in real numbers if these weights need it (an int: so many ones)."""
+    """Return a core that counts in real numbers if these weights need it (an int: so many ones).
+
+    It refuses weights that are too much before the first part of a batch is learned.
+    """
+    total = core.total_weight + np.sum(weights)
+    if total > MOST_ADDED_UP:
+        raise ValueError("the weights of all rows add up to too much: more than 2**53")
     if not isinstance(core, WholeCountsCore):
         return core
-    total = core.total_weight + np.sum(weights)
     if total <= MOST_COUNTED and np.array_equal(weights, np.rint(weights)):
         return core
     return core.with_real_counts()

@@ -250,16 +250,18 @@ class NamedColumns:
         self, X: pd.DataFrame, requested: Requested, limit: int | None
     ) -> NamedColumns:
         """Add the new features and categories of a frame."""
-        new = {}
-        for name in X.columns:
-            if name not in self.of and len(rows := np.flatnonzero(X[name].notna())):
-                new[name] = int(rows[0]), X[name].iloc[rows[0]]
         return self._extend(
-            new,
+            self._new_in_frame(X),
             requested,
             limit,
             lambda name: _many(X[name]) if name in X else Column("", 1, lambda _: [None]),
         )
+
+    def starts_of_categories(self, X: pd.DataFrame, requested: Requested) -> list[int]:
+        """Return the rows of a frame, but the first, where a categorical feature is new."""
+        new = self._new_in_frame(X)
+        rows = {row for name, (row, value) in new.items() if _is_category(name, value, requested)}
+        return sorted(rows - {0})
 
     def full_row(self, x: NamedValues) -> Floats | None:
         """Encode a dict of all features, of simple types; None if x is another."""
@@ -324,6 +326,14 @@ class NamedColumns:
         if not new and categories is self.categories:
             return self
         return NamedColumns(numbers, dict(zip(categorical, categories.codes, strict=True)))
+
+    def _new_in_frame(self, X: pd.DataFrame) -> dict[Hashable, tuple[int, Any]]:
+        """Return the first row and value of each feature that is new."""
+        new: dict[Hashable, tuple[int, Any]] = {}
+        for name in X.columns:
+            if name not in self.of and len(rows := np.flatnonzero(X[name].notna())):
+                new[name] = int(rows[0]), X[name].iloc[rows[0]]
+        return new
 
     def _encode_simple(self, values: tuple[Any, ...]) -> list[float] | None:
         """Return the codes of the categories; None if one is new, or not of a simple type."""

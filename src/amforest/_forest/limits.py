@@ -5,6 +5,7 @@ from amforest._core import (
     LARGEST_LABEL,
     LEAST_MEMORY,
     LEAST_WEIGHT,
+    MOST_ADDED_UP,
     MOST_CATEGORIES,
     MOST_CLASSES,
     MOST_COUNTED,
@@ -18,6 +19,7 @@ __all__ = [
     "LARGEST_LABEL",  # of a regressor
     "LEAST_MEMORY",  # rows from which a tree is regrown
     "LEAST_WEIGHT",  # of one row
+    "MOST_ADDED_UP",  # the largest total weight
     "MOST_CATEGORIES",  # of one feature
     "MOST_CLASSES",
     "MOST_COUNTED",  # the largest total weight that whole numbers of 32 bits count
