@@ -22,7 +22,7 @@ from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
 # The quick ones first.
-ORDER = ["continuing", "streams", "writes", "kills", "memory", "damage", "threads", "fuzzing"]
+ORDER = ["continuing", "streams", "writes", "kills", "memory", "adaptive", "damage", "threads"]
 COLUMNS = ["fault", "how many", "bar", "passed", "details"]
 
 

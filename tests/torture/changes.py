@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest import AMFClassifier, AMFRegressor, river
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, river
 from amforest.model_io import safetensors_bytes
 
 SEED = int(os.environ.get("TORTURE_SEED", "0"))
@@ -38,6 +38,21 @@ def classifier() -> Any:
     return model
 
 
+# Few trees, which are regrown soon, for many rows.
+ADAPTIVE = {"n_estimators": 1, "memories": (8,), "honest_memories": (None,), "row_limit": 32}
+SLOW = {"n_candidates": 1_500}
+
+
+def adaptive() -> Any:
+    """With categories, gaps and a late class, in the middle of regrowths."""
+    model = AdaptiveAMFClassifier(**ADAPTIVE, **SLOW, categorical_features=[0], random_state=1)
+    for i in range(26):
+        x = ["abc"[i % 3] if i % 5 else None, i * 0.618 % 1]
+        model.learn_one(x, "nyz"[i * i % (2 + i // 20)], [1.0, 0.5][i % 7 == 0])
+    assert model._core.state()["trees"]["is_regrown"].sum() > 1
+    return model
+
+
 def regressor() -> Any:
     """Of the unrestricted partition, with the loss of test-then-train."""
     bounds = [[-1.0, 2.0], [0.0, 1.0]]
@@ -56,6 +71,15 @@ def river_classifier() -> Any:
     return model
 
 
+def river_adaptive() -> Any:
+    """With features that come late, also after trees were regrown."""
+    model = river.AdaptiveAMFClassifier(**ADAPTIVE, seed=3)
+    for i in range(20):
+        x = {"a": i * 0.618 % 1} | ({"b": "uv"[i % 2]} if i > 3 else {})
+        model.learn_one(x | ({"c": float(i)} if i > 18 else {}), i % 3 == 0)
+    return model
+
+
 @dataclass(frozen=True)
 class Original:
     """A model file that is whole, and what is in it."""
@@ -70,7 +94,7 @@ class Original:
 def originals() -> tuple[Original, ...]:
     return tuple(
         original(make.__name__, make().to_bytes())
-        for make in (classifier, regressor, river_classifier)
+        for make in (classifier, regressor, river_classifier, adaptive, river_adaptive)
     )
 
 

@@ -20,7 +20,7 @@ from numpy.random import Generator, RandomState
 from result import Report, Result
 
 import amforest
-from amforest import AMFClassifier, AMFRegressor, river
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, river
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io.model_file import from_bytes
 
@@ -82,6 +82,7 @@ class Case:
         self.kind = self.any_of(list(MODELS))
         self.is_classifier = "Classifier" in self.kind
         self.is_river = self.kind.startswith("river")
+        self.is_adaptive = "Adaptive" in self.kind
         self.is_box = self.kind.startswith("AMF") and self.chance(0.25)
         self.form = self.any_of(["array", "lists", "frame"])
         self.columns = [self.column(j) for j in range(self.rng.integers(1, 6))]
@@ -117,7 +118,7 @@ class Case:
     # The model
 
     def model(self) -> Any:
-        params = MODELS[self.kind](self) | self.shared()
+        params = self.shared() | MODELS[self.kind](self)
         cls = getattr(river, self.kind[6:]) if self.is_river else CLASSES[self.kind]
         return cls(**params)
 
@@ -166,6 +167,22 @@ class Case:
 
     def of_classifier(self) -> dict[str, Any]:
         params = self.aggregation() | {"dirichlet": self.any_of([None, 0.7, 3])}
+        return params if self.is_river else params | self.announced()
+
+    def of_adaptive(self) -> dict[str, Any]:
+        """Trees are regrown all the time, and for many rows if there are many candidates."""
+        params = {
+            "memories": self.any_of([(None, 30, 8), [15], (8, None)]),
+            "honest_memories": self.any_of([[], (20,), (None, 8)]),
+            "n_candidates": self.any_of([1, 5, 30, 700]),
+            "mixer_rate": self.any_of([0, 0.01, 0.3]),
+            "row_limit": self.any_of([16, 40, 65_536]),
+            "step": self.any_of([1.0, 0.3]),
+            "use_aggregation": self.chance(0.8),
+            "dirichlet": self.any_of([None, 0.7]),
+            "max_nodes": self.any_of([None, None, 20_000]),
+            "max_bytes": self.any_of([None, None, 9_000_000]),
+        }
         return params if self.is_river else params | self.announced()
 
     def of_mondrian(self) -> dict[str, Any]:
@@ -248,7 +265,9 @@ class Case:
             return [stats, *(model.predict_one(x) for x in rows)]
         X = self.in_form(rows)
         predict = model.predict_proba if self.is_classifier else model.predict_by_tree
-        tables = [model.tree_table(i).tobytes() for i in range(model.n_estimators)]
+        tables = [model.tree_table(i).tobytes() for i in range(model._core.n_trees)]
+        if self.is_adaptive:
+            tables += [model.memory_weights_, model.predict_proba_by_memory(X)]
         queries = (predict, model.predict, model.apply, model.weighted_depth)
         return [stats, model.categories_, tables, *(query(X) for query in queries)]
 
@@ -274,14 +293,17 @@ class Case:
 
 CLASSES = {
     "AMFClassifier": AMFClassifier,
+    "AdaptiveAMFClassifier": AdaptiveAMFClassifier,
     "AMFRegressor": AMFRegressor,
     "MondrianForestClassifier": MondrianForestClassifier,
 }
 MODELS: dict[str, Callable[[Case], dict[str, Any]]] = {
     "AMFClassifier": Case.of_classifier,
+    "AdaptiveAMFClassifier": Case.of_adaptive,
     "AMFRegressor": Case.of_regressor,
     "MondrianForestClassifier": Case.of_mondrian,
     "river.AMFClassifier": Case.of_classifier,
+    "river.AdaptiveAMFClassifier": Case.of_adaptive,
     "river.AMFRegressor": Case.of_regressor,
 }
 

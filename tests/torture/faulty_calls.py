@@ -134,8 +134,10 @@ def calls(quick: bool) -> Iterator[Call]:
     models = Models(16 if quick else 400)
     yield from learning(models)
     yield from test_then_train(models)
+    yield from adapting(models)
     yield from inspecting(models)
     yield from saving("classes", models.classes)
+    yield from saving("adaptive", models.adaptive)
     yield from saving("categories", models.categories)
     if not quick:
         yield from saving("numbers", models.numbers)
@@ -146,7 +148,7 @@ class Models:
     """Models that have learned n rows, and more rows for them."""
 
     def __init__(self, n: int) -> None:
-        from amforest import AMFClassifier, AMFRegressor
+        from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
         from amforest.baselines import MondrianForestClassifier
 
         rng = np.random.default_rng(0)
@@ -170,6 +172,14 @@ class Models:
         self.unrestricted = AMFClassifier(**how, **box).partial_fit(X[:16], self.labels[:16])
         self.extends = AMFRegressor(**how, predict_extends=True).partial_fit(X, self.y)
         self.smoothing = MondrianForestClassifier(**how).partial_fit(X, self.labels)
+        # Of the trees of the short memory, one is being regrown all the time.
+        short = {"memories": (None, 8), "honest_memories": (), "n_candidates": 800}
+        self.adaptive = AdaptiveAMFClassifier(1, **short, categorical_features=[0], random_state=0)
+        for _ in range(2):
+            self.adaptive.partial_fit(self.codes, self.labels)
+        bytes_ = {"max_bytes": 200_000, "classes": [0, 1], "n_jobs": 2}
+        self.full = AdaptiveAMFClassifier(1, **short | bytes_, random_state=0)
+        self.full.partial_fit(self.many, self.many_labels).partial_fit(self.X, self.labels)
 
 
 def learning(of: Models) -> Iterator[Call]:
@@ -204,6 +214,34 @@ def learning(of: Models) -> Iterator[Call]:
     yield Call("learn_one, a new class", of.classes, lambda m: m.learn_one(X[0], 7))
     yield Call("learn_one, a new category", of.categories, lambda m: m.learn_one([50.0, 0, 0], 1))
     yield Call("learn_one, unrestricted", of.unrestricted, lambda m: m.learn_one(X[0], 1))
+
+
+def adapting(of: Models) -> Iterator[Call]:
+    X, y, new, many = of.codes, of.labels, of.new_classes, (of.many, of.many_labels)
+    more_codes = X + np.array([3, 0, 0])
+
+    def learn(m: Any, X: Any, y: Any) -> Any:
+        return m.partial_fit(X, y)
+
+    def grow(m: Any) -> Any:  # as river does for features that come later
+        return m._core.reserve(n_numbers=7, categories=[9, 4]).n_bytes
+
+    yield Call("partial_fit, adaptive", of.adaptive, lambda m: learn(m, X, y))
+    yield Call("partial_fit, adaptive, new classes", of.adaptive, learn, (X, new))
+    yield Call("partial_fit, adaptive, categories", of.adaptive, lambda m: learn(m, more_codes, y))
+    yield Call("partial_fit, adaptive, two threads", of.full, lambda m: learn(m, *many))
+    yield Call("learn_one, adaptive", of.adaptive, lambda m: m.learn_one(X[0].tolist(), 1))
+    yield Call("learn_one, adaptive, a new class", of.adaptive, lambda m: m.learn_one([0, 1, 2], 7))
+    yield Call("learn_one, adaptive, full", of.full, lambda m: m.learn_one(of.X[0], 1))
+    yield Call(
+        "test-then-train, adaptive", of.adaptive, lambda m: m.partial_fit_predict_proba(X, y)
+    )
+    yield Call("grow, adaptive", of.adaptive, grow)
+    yield Call("predict, adaptive", of.adaptive, lambda m: m.predict_proba(X))
+    yield Call("predict_one, adaptive", of.adaptive, lambda m: m.predict_proba_one(X[0].tolist()))
+    yield Call("by_memory, adaptive", of.adaptive, lambda m: m.predict_proba_by_memory(X))
+    yield Call("tree_table, adaptive", of.adaptive, lambda m: m.tree_table(0))
+    yield Call("stats, adaptive", of.adaptive, lambda m: m.stats())
 
 
 def test_then_train(of: Models) -> Iterator[Call]:

@@ -19,13 +19,13 @@ from typing import Any
 
 from result import Report, Result
 
-from amforest import AMFClassifier, AMFRegressor, Checkpoint, river
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, Checkpoint, river
 from amforest.model_io.model_file import from_bytes
 
 TITLE = "killed runs"
 SEED = int(os.environ.get("TORTURE_SEED", "0"))
 EVERY, KEEP = 7, 3
-KILLS_PER_RUN = 50  # then another run begins, because models grow
+KILLS_PER_RUN = 8  # then another run begins, because models grow
 SPAWN = multiprocessing.get_context("spawn")
 WHOLE, PARTIAL = r"checkpoint-(\d{12})\.amf", r"\.checkpoint-.*\.tmp"
 
@@ -50,10 +50,17 @@ class Kind:
         model.learn_one(self.x(i), self.y(i))
 
 
+def label(i: int) -> str:
+    return "abcd"[i % (2 + i // 100) % 4]
+
+
+ADAPTIVE = {"n_estimators": 1, "memories": (None, 40, 8), "n_candidates": 300}
 KINDS = [
-    Kind(lambda: AMFClassifier(2, random_state=0), row, lambda i: "abcd"[i % (2 + i // 100) % 4]),
+    Kind(lambda: AMFClassifier(2, random_state=0), row, label),
+    Kind(lambda: AdaptiveAMFClassifier(**ADAPTIVE, random_state=0), row, label),
     Kind(lambda: AMFRegressor(2, random_state=1), row, lambda i: i * 0.1 % 3),
     Kind(lambda: river.AMFClassifier(2, seed=2), named, lambda i: i % 3 == 0),
+    Kind(lambda: river.AdaptiveAMFClassifier(**ADAPTIVE, seed=2), named, lambda i: i % 3 == 0),
 ]
 
 

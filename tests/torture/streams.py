@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from result import Report, Result
 
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io.model_file import from_bytes
 
@@ -140,6 +140,11 @@ def regressor(**params: Any) -> Callable[[], Any]:
     return lambda: AMFRegressor(1, split_pure=True, random_state=0, **params)
 
 
+def adaptive(**params: Any) -> Callable[[], Any]:
+    few = {"n_estimators": 1, "memories": (None, 250, 15), "honest_memories": (60,)}
+    return lambda: AdaptiveAMFClassifier(**few, split_pure=True, random_state=0, **params)
+
+
 def mondrian() -> Any:
     return MondrianForestClassifier(1, split_pure=True, random_state=0)
 
@@ -167,6 +172,20 @@ STREAMS: dict[str, Stream] = {
     ),
     "weights from 1e-30 to 1e11": Stream(random_rows, 20_000, 1_000, classifier(), extreme_weights),
 }
+STREAMS |= {
+    f"{name}, adaptive": Stream(
+        STREAMS[name].make, n_rows, 500, adaptive(), STREAMS[name].weights, beside=20_000
+    )
+    for name, n_rows in {
+        **{"sorted": 20_000, "geometric spacing": 4_000, "one point": 20_000},
+        **{"one point, two labels": 20_000, "denormals": 20_000, "adjacent floats": 20_000},
+        **{"sizes from 2^-149 to 2^100": 20_000, "all values missing": 20_000},
+        **{"ever new classes": 1_000, "weights from 1e-30 to 1e11": 20_000},
+    }.items()
+}
+STREAMS["ever new categories, adaptive"] = Stream(
+    ever_new_categories, 4_000, 300, adaptive(categorical_features=[0]), beside=20_000
+)
 
 
 # What must come of them

@@ -156,6 +156,7 @@ template <class PartitionOf, LabelModel LabelsOf> struct Case {
 
     static constexpr bool kHasClasses = std::is_integral_v<Label>; // labels are indices
     static constexpr bool kIsBounded = !std::is_empty_v<Domain>;
+    static constexpr bool kIsAdaptive = false;
 
     Settings settings;
     std::vector<float> bounds;

@@ -25,6 +25,7 @@
 #include <thread>
 #include <unordered_set>
 
+#include "adaptive_case.hpp"
 #include "fuzz_case.hpp"
 
 using namespace amforest;
@@ -64,6 +65,38 @@ Hash hash_of(std::span<const double> prediction) { // FNV, of the bits
         hash = (hash ^ std::bit_cast<std::uint64_t>(value)) * 0x100000001b3;
     return hash;
 }
+
+// Groups of one tree each, which are regrown for some rows.
+struct AdaptiveCase {
+    using Labels = ClassCounts<double>;
+    using Label = Labels::Label;
+    using Parameters = Labels::Parameters;
+    using Forest = AdaptiveForest<Labels>;
+    using Tree = Forest::Tree;
+
+    static constexpr bool kHasClasses = true, kIsBounded = false, kIsAdaptive = true;
+
+    Settings settings;
+    std::optional<SavedAdaptive<Labels>> saved = {};
+
+    std::unique_ptr<Forest> restore() {
+        if (saved) return saved->restore();
+        AdaptiveOptions options{{{kUnlimited}, {60}, {15}, {60, true}, {kUnlimited, false, true}},
+                                kTrees / 5,
+                                300,
+                                200,
+                                0.01};
+        const Layout layout = settings.layout();
+        const auto parameters = settings.valid_parameters<Parameters>();
+        return std::make_unique<Forest>(Forest::Common{layout, first_columns(layout),
+                                                       settings.options(), std::move(options),
+                                                       std::make_shared<Parameters>(parameters)},
+                                        std::vector<Rng::State>(kTrees, {1, 2, 3, 4}));
+    }
+    AdaptiveCase save(const Forest &forest) const {
+        return {settings, SavedAdaptive<Labels>::of(forest)};
+    }
+};
 
 // Forests of one kind.
 template <class Case> struct Kind {
@@ -204,7 +237,8 @@ template <class Case> void check_sizes(const typename Case::Forest &forest) {
             hold(tree.bytes() > 0 && tree.n_nodes() > 0 && tree.total_weight() > 0,
                  "sizes are positive");
             hold(depth_of(tree.arena()) >= 0, "depths are those of nodes");
-            hold(tree.arena().layout() == forest.layout(), "trees have the layout of the forest");
+            hold(Case::kIsAdaptive || tree.arena().layout() == forest.layout(),
+                 "trees have the layout of the forest");
         }
     });
 }
@@ -242,7 +276,7 @@ template <class Case> class Current {
 // the parameters were read.
 template <class Forest>
 std::optional<Hash> predict_by_copy(const Forest &forest, const Matrix &probes) {
-    const auto parameters = forest.next_parameters([](auto &) {});
+    const auto parameters = forest.inspect([](const auto &now, auto, auto) { return now; });
     try {
         return predict(Forest(forest, forest.layout(), parameters), probes);
     } catch (const std::invalid_argument &) {
@@ -265,8 +299,9 @@ void predict_until(const std::atomic<bool> &stop, const Kind<Case> &kind,
         case 0:
             records.add(kProbes, predict(forest, probes));
             break;
-        case 1:
-            records.add(kProbes, predict_by_tree(forest, probes));
+        case 1: // a mixer, and no mean, combines the trees of an adaptive forest
+            if (const Hash hash = predict_by_tree(forest, probes); !Case::kIsAdaptive)
+                records.add(kProbes, hash);
             break;
         case 2:
             forest.weighted_depth(probes, depth.data(), 1);
@@ -425,13 +460,16 @@ int main(int argc, char **argv) {
     weighted.has_weights = true;
     auto bounded = kind_of<Unrestricted, ClassCounts<std::uint32_t>>("classes, unrestricted", 2);
     bounded.start.bounds = {0, 0, 1, 1};
+    Kind<AdaptiveCase> adaptive{"adaptive, categories, gaps, weights", {}, true, true};
+    adaptive.start.settings = classes.start.settings;
     // In rounds, so that forests stay small and threads come and go.
     const auto start = Clock::now();
-    const double each = std::min(5.0, seconds / 5);
+    const double each = std::min(5.0, seconds / 6);
     for (std::uint64_t round = 1; seconds_since(start) < seconds; ++round) {
         run(classes, each, round);
         run(numbers, each, round);
         run(weighted, each, round);
         run(bounded, each, round);
+        run(adaptive, each, round);
     }
 }

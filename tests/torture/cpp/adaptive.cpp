@@ -1,0 +1,415 @@
+// Adaptive forests of random settings, which learn random streams; under ASan and UBSan.
+//
+// The claims:
+// - Once a batch has made room, learning it allocates nothing: so it cannot fail.
+// - However the stream is cut into batches, the forest is the same, bit for bit; so is one that was
+//   saved, restored or copied in between, in the middle of regrowths, too.
+// - The forest never has more nodes and bytes than it may, but for bytes after its rows have become
+//   wider, until its trees are regrown.
+// - Damaged arrays are refused, or give a forest that can be predicted from, learns and is saved.
+//
+//     adaptive N SEED     tries out N forests
+#include <sys/mman.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "adaptive_case.hpp"
+
+using namespace amforest;
+
+namespace {
+
+bool is_banned = false; // to allocate
+
+[[noreturn]] void fail(const char *claim) {
+    is_banned = false;
+    std::fprintf(stderr, "VIOLATED: %s\n", claim);
+    std::abort();
+}
+
+void hold(bool holds, const char *claim) {
+    if (!holds) fail(claim);
+}
+
+void count_allocation() {
+    if (is_banned) fail("nothing is allocated after room was made");
+}
+
+} // namespace
+
+void *operator new(std::size_t bytes) {
+    count_allocation();
+    if (void *const data = std::malloc(bytes)) return data;
+    throw std::bad_alloc();
+}
+void *operator new(std::size_t bytes, std::align_val_t alignment) {
+    count_allocation();
+    const auto unit = static_cast<std::size_t>(alignment);
+    if (void *const data = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit)) return data;
+    throw std::bad_alloc();
+}
+void operator delete(void *data) noexcept { std::free(data); }
+void operator delete(void *data, std::size_t) noexcept { std::free(data); }
+void operator delete(void *data, std::align_val_t) noexcept { std::free(data); }
+void operator delete(void *data, std::size_t, std::align_val_t) noexcept { std::free(data); }
+
+extern "C" {
+// The linker replaces them by these (--wrap).
+void *__real_aligned_alloc(std::size_t, std::size_t);
+void *__wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {
+    count_allocation();
+    return __real_aligned_alloc(alignment, bytes);
+}
+void *__real_mmap(void *, std::size_t, int, int, int, off_t);
+void *__wrap_mmap(void *at, std::size_t bytes, int protection, int flags, int fd, off_t offset) {
+    count_allocation();
+    return __real_mmap(at, bytes, protection, flags, fd, offset);
+}
+void *__real_mremap(void *, std::size_t, std::size_t, int, ...);
+void *__wrap_mremap(void *at, std::size_t before, std::size_t bytes, int flags, ...) {
+    count_allocation();
+    return __real_mremap(at, before, bytes, flags);
+}
+}
+
+namespace {
+
+using Labels = ClassCounts<double>;
+using Forest = AdaptiveForest<Labels>;
+using Common = Forest::Common;
+using Parameters = Labels::Parameters;
+using Owner = std::unique_ptr<Forest>;
+using Saved = SavedAdaptive<Labels>;
+
+class Random {
+  public:
+    explicit Random(std::uint64_t seed) : rng_({seed + 1, 2, 3, 4}) {}
+
+    std::size_t below(std::size_t n) { return n == 0 ? 0 : rng_.below(n); }
+    bool is_lucky(std::size_t one_in) { return below(one_in) == 0; }
+    double uniform() { return rng_.uniform(); }
+    template <class T> T among(std::initializer_list<T> values) {
+        return values.begin()[below(values.size())];
+    }
+    std::uint64_t word() { return rng_.fork()[0]; }
+
+  private:
+    Rng rng_;
+};
+
+// Settings
+
+Layout draw_layout(Random &random) {
+    std::vector<std::uint32_t> rooms;
+    for (std::size_t f = random.among({0UL, 0UL, 1UL, 2UL}); f > 0; --f)
+        rooms.push_back(static_cast<std::uint32_t>(random.among({1UL, 3UL, 40UL, 3'000UL})));
+    return {Categories(rooms), random.below(5) + (rooms.empty() ? 1 : 0)};
+}
+
+AdaptiveOptions draw_adaptive(Random &random) {
+    AdaptiveOptions options;
+    for (std::size_t g = 1 + random.below(4); g > 0; --g) {
+        const std::size_t memory =
+            random.among({kUnlimited, 8UL, 15UL, 60UL, 8 + random.below(400)});
+        options.groups.push_back({memory, random.is_lucky(3), random.is_lucky(5)});
+    }
+    options.n_estimators = 1 + random.below(3);
+    options.n_candidates = random.among({1UL, 3UL, 30UL, 30UL, 2'000UL});
+    options.row_limit = random.among({16UL, 50UL, 300UL, 65'536UL});
+    options.mixer_rate = random.among({0.0, 0.01, 1.0});
+    return options;
+}
+
+// The number in the core's refusal.
+std::size_t least(Common common, std::size_t Options::*limit) {
+    common.options.max_bytes = common.options.max_nodes = kUnlimited;
+    common.options.*limit = 1;
+    try {
+        Forest::sizes_of(common);
+    } catch (const std::invalid_argument &error) {
+        const std::string text = error.what();
+        return std::stoull(text.substr(text.rfind(' ')));
+    }
+    fail("a limit of 1 is refused");
+}
+
+Common draw_common(Random &random) {
+    const Layout layout = draw_layout(random);
+    Common common{layout, first_columns(layout), Options(), draw_adaptive(random),
+                  std::make_shared<Parameters>()};
+    common.parameters->n_classes = 1 + random.below(4);
+    common.parameters->capacity = common.parameters->n_classes + random.below(3);
+    common.parameters->dirichlet = 0.5;
+    common.parameters->validate();
+    common.options.split_pure = random.is_lucky(2);
+    common.options.use_aggregation = !random.is_lucky(5);
+    const double enough = 1 + random.uniform() * random.among({0.0, 0.5, 3.0});
+    for (const auto limit : {&Options::max_bytes, &Options::max_nodes})
+        if (random.is_lucky(3))
+            common.options.*limit =
+                static_cast<std::size_t>(enough * static_cast<double>(least(common, limit)));
+    return common;
+}
+
+// A stream
+
+struct Rows {
+    std::vector<float> X;
+    std::vector<std::uint32_t> y;
+    std::vector<double> weights;
+    std::size_t width;
+
+    Matrix matrix(std::size_t first, std::size_t count) const {
+        return {X.data() + first * width, count, width};
+    }
+};
+
+Rows draw_rows(const Forest &forest, std::size_t n_rows, Random &random) {
+    const Layout &layout = forest.layout();
+    Rows rows{{}, {}, {}, layout.n_features()};
+    const std::size_t one_in = random.among({3UL, 1UL << 40}),
+                      grid = random.among({2UL, 1UL << 20});
+    const bool has_weights = random.is_lucky(3);
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        for (std::size_t j = 0; j < layout.n_features(); ++j) {
+            const std::size_t n = j < layout.n_codes() ? layout.categories.room()[j] : grid;
+            const auto value = static_cast<float>(random.below(n));
+            rows.X.push_back(random.is_lucky(one_in) ? std::numeric_limits<float>::quiet_NaN()
+                                                     : value);
+        }
+        rows.y.push_back(
+            static_cast<std::uint32_t>(random.below(forest.common().parameters->n_classes)));
+        if (has_weights) rows.weights.push_back(random.among({0.0, 1.0, 0.5, 7.0}));
+    }
+    return rows;
+}
+
+// In batches of some rows each, or one by one; after room was made nothing is allocated.
+void learn(Forest &forest, const Rows &rows, std::size_t n_batch,
+           const std::optional<Parameters> &parameters = {}) {
+    std::optional<Parameters> next = parameters;
+    for (std::size_t first = 0; first < rows.y.size(); first += n_batch) {
+        const std::size_t count = std::min(n_batch, rows.y.size() - first);
+        const std::span<const double> weights =
+            std::span(rows.weights)
+                .subspan(rows.weights.empty() ? 0 : first, rows.weights.empty() ? 0 : count);
+        if (n_batch == 1 && !next) {
+            const double weight = weights.empty() ? 1.0 : weights[0];
+            hold(forest.learn(rows.matrix(first, 1), rows.y[first], weight), "a row is learned");
+            continue;
+        }
+        Forest::Batch batch(forest, count, weights, 0, next);
+        next.reset();
+        for (std::size_t at = 0; at < count; at += forest.chunk_size()) {
+            const std::size_t n = std::min(forest.chunk_size(), count - at);
+            is_banned = true;
+            batch.learn(rows.matrix(first + at, n), std::span(rows.y).subspan(first + at, n),
+                        weights.empty() ? weights : weights.subspan(at, n), 1);
+            is_banned = false;
+        }
+    }
+}
+
+// Saving
+
+Owner restored(Saved saved) {
+    try {
+        return saved.restore();
+    } catch (const std::invalid_argument &error) {
+        fail(error.what());
+    }
+}
+
+// Growing
+
+Layout draw_larger(const Layout &layout, Random &random) {
+    std::vector<std::uint32_t> rooms = layout.categories.room();
+    for (std::uint32_t &room : rooms)
+        if (random.is_lucky(2)) room += 7;
+    if (random.is_lucky(2) && rooms.size() < 3) rooms.push_back(5);
+    return {Categories(rooms), layout.n_numbers + random.below(3)};
+}
+
+Owner larger(const Forest &forest, const Layout &layout, std::size_t n_more_classes) {
+    Parameters parameters = *forest.common().parameters;
+    parameters.capacity += n_more_classes;
+    parameters.validate();
+    return std::make_unique<Forest>(forest, layout, parameters);
+}
+
+// Claims
+
+std::vector<double> predict(const Forest &forest, const Rows &rows) {
+    std::vector<double> all;
+    const std::size_t size = forest.predict(rows.matrix(0, rows.y.size()), all, 1);
+    for (std::size_t i = 0; i < rows.y.size(); ++i) {
+        double sum = 0;
+        for (std::size_t k = 0; k < size; ++k) {
+            hold(std::isfinite(all[i * size + k]), "predictions are finite");
+            sum += all[i * size + k];
+        }
+        hold(std::abs(sum - 1) < 1e-6, "probabilities sum to 1");
+    }
+    return all;
+}
+
+std::size_t n_nodes(const Forest &forest) {
+    return forest.inspect([](const auto &, auto trees, std::size_t) {
+        std::size_t sum = 0;
+        for (const auto &tree : trees) sum += tree.n_nodes();
+        return sum;
+    });
+}
+
+void hold_alike(const Forest &forest, const Forest &twin, Random &random) {
+    Saved one = Saved::of(forest), other = Saved::of(twin);
+    const auto columns = one.bytes(), others = other.bytes();
+    for (std::size_t k = 0; k < columns.size(); ++k)
+        if (columns[k] != others[k]) std::fprintf(stderr, "column %zu differs\n", k);
+    hold(columns == others && one.n_rows == other.n_rows, "twins are the same");
+    const Rows probes = draw_rows(forest, 3, random);
+    hold(predict(forest, probes) == predict(twin, probes), "twins predict the same");
+}
+
+template <class T> void damage(std::vector<T> &column, Random &random) {
+    if (column.empty()) return;
+    T &element = column[random.below(column.size())];
+    switch (random.below(6)) {
+    case 0:
+        element = column[random.below(column.size())];
+        break;
+    case 1:
+        element = random.among({T(0), T(1), T(2), T(-1), std::numeric_limits<T>::max(),
+                                std::numeric_limits<T>::min()});
+        break;
+    case 2:
+        element = static_cast<T>(element + T(1));
+        break;
+    case 3:
+        element = static_cast<T>(element - T(1));
+        break;
+    case 4:
+        column.pop_back();
+        break;
+    default:
+        reinterpret_cast<unsigned char *>(&element)[random.below(sizeof(T))] ^=
+            static_cast<unsigned char>(1U << random.below(8));
+    }
+}
+
+// Returns whether damaged arrays give a forest, which then works.
+bool survives_damage(Saved saved, Random &random) {
+    std::size_t n_columns = 0, k = 0;
+    saved.for_each_column([&](auto &) { ++n_columns; });
+    const std::size_t chosen = random.below(n_columns);
+    saved.for_each_column([&](auto &column) {
+        if (k++ == chosen) damage(column, random);
+    });
+    Owner forest;
+    try {
+        forest = saved.restore();
+    } catch (const std::invalid_argument &) {
+        return false;
+    }
+    predict(*forest, draw_rows(*forest, 3, random));
+    try {
+        learn(*forest, draw_rows(*forest, 40, random), random.among({1UL, 40UL}));
+    } catch (const std::length_error &) { // a row may have any weight
+        return true;
+    }
+    const Owner again = restored(Saved::of(*forest));
+    const Rows rows = draw_rows(*forest, 40, random);
+    learn(*forest, rows, 40);
+    learn(*again, rows, 7);
+    hold_alike(*forest, *again, random);
+    return true;
+}
+
+struct Tally {
+    std::size_t n_rows = 0, n_regrows = 0, n_restored_in_regrowths = 0, n_damaged = 0,
+                n_survived = 0;
+};
+
+std::size_t n_active(const Forest &forest) {
+    return forest.inspect_memory([](auto slots, const auto &, auto) {
+        std::size_t count = 0;
+        for (const auto &slot : slots) count += slot.regrowth.is_active() ? 1 : 0;
+        return count;
+    });
+}
+
+void try_out(std::uint64_t seed, Tally &tally) {
+    Random random(seed);
+    const Common common = draw_common(random);
+    std::vector<Rng::State> seeds;
+    for (std::size_t t = 0; t < common.n_trees(); ++t)
+        seeds.push_back({random.word(), random.word(), random.word(), random.word()});
+    Common own = common;
+    own.parameters = std::make_shared<Parameters>(*common.parameters);
+    auto forest = std::make_unique<Forest>(common, seeds),
+         twin = std::make_unique<Forest>(own, seeds);
+    bool has_grown = false;
+    for (std::size_t lesson = 0; lesson < 12; ++lesson) {
+        std::optional<Parameters> parameters;
+        if (lesson > 0 && random.is_lucky(5)) {
+            const Layout layout = draw_larger(forest->layout(), random);
+            const std::size_t n_more = random.below(3);
+            try {
+                auto next = larger(*forest, layout, n_more);
+                twin = larger(*twin, layout, n_more);
+                forest = std::move(next);
+                has_grown = true;
+            } catch (const std::invalid_argument &error) { // larger rows do not fit
+                hold(std::strstr(error.what(), "must be at least") != nullptr, error.what());
+            }
+        }
+        const Parameters &now = *forest->common().parameters;
+        if (now.n_classes < now.capacity && random.is_lucky(3)) {
+            parameters = now;
+            ++parameters->n_classes;
+            parameters->validate();
+        }
+        const Rows rows =
+            draw_rows(*forest, 1 + random.below(random.among({10UL, 60UL, 600UL})), random);
+        learn(*forest, rows, random.among({rows.y.size(), 1UL, 7UL}), parameters);
+        learn(*twin, rows, random.among({rows.y.size(), 1UL, 50UL}), parameters);
+        hold_alike(*forest, *twin, random);
+        hold(n_nodes(*forest) <= common.options.max_nodes, "there are not too many nodes");
+        hold(has_grown || forest->bytes() <= common.options.max_bytes,
+             "there are not too many bytes");
+        if (random.is_lucky(2)) {
+            tally.n_restored_in_regrowths += n_active(*twin) > 0 ? 1 : 0;
+            twin = restored(Saved::of(*twin));
+        }
+        if (random.is_lucky(4)) twin = larger(*twin, twin->layout(), 0);
+        for (std::size_t k = 0; k < 4; ++k, ++tally.n_damaged)
+            tally.n_survived += survives_damage(Saved::of(*forest), random) ? 1 : 0;
+        tally.n_rows += rows.y.size();
+    }
+    forest->inspect_memory([&](auto slots, const auto &, auto) {
+        for (const auto &slot : slots) tally.n_regrows += slot.n_regrows;
+    });
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const std::size_t n = argc > 1 ? std::stoull(argv[1]) : 100;
+    const std::uint64_t seed = argc > 2 ? std::stoull(argv[2]) : 0;
+    Tally tally;
+    for (std::size_t i = 0; i < n; ++i) {
+        std::fprintf(stderr, "\r%zu", i); // which one, if it fails
+        try_out(seed + i, tally);
+    }
+    std::printf("{\"forests\": %zu, \"rows\": %zu, \"regrows\": %zu, \"restored\": %zu, "
+                "\"damaged\": %zu, \"survived\": %zu}\n",
+                n, tally.n_rows, tally.n_regrows, tally.n_restored_in_regrowths, tally.n_damaged,
+                tally.n_survived);
+}
