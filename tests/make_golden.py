@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.random import RandomState
 
 import amforest
-from amforest import AMFClassifier, AMFRegressor, river
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, river
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io.document import FORMAT
 
@@ -132,6 +132,9 @@ def params(**others: Any) -> dict[str, Any]:
     return {"n_estimators": 2, "random_state": 1, **NO_LIMIT, **others}
 
 
+# They are saved in the middle of regrowths.
+ADAPTIVE = {"n_estimators": 1, "memories": (None, 10), "honest_memories": (8,), **NO_LIMIT}
+SLOW = {"n_candidates": 700, "row_limit": 16}
 BOX = params(partition="unrestricted", bounds=[[0.0, 1.0], [-1.0, 2.0]])
 EXACT = {"charge_first": True, "predict_extends": True}
 GOLDEN: dict[str, Golden] = {
@@ -154,6 +157,15 @@ GOLDEN: dict[str, Golden] = {
         lambda: AMFClassifier(1, random_state=RandomState(7), **NO_LIMIT), n_learned=3
     ),
     "classifier_unfitted": Golden(lambda: AMFClassifier(**params(step=0.5)), n_learned=0),
+    "adaptive": Golden(
+        lambda: AdaptiveAMFClassifier(**ADAPTIVE, **SLOW, random_state=1), n_learned=24
+    ),
+    "adaptive_categories": Golden(
+        lambda: AdaptiveAMFClassifier(**ADAPTIVE, categorical_features=[0], random_state=1),
+        mixed_row,
+        weight=weight,
+        n_learned=40,
+    ),
     "regressor": Golden(lambda: AMFRegressor(**params(step=None, bound=8.0)), label=target),
     "regressor_box": Golden(
         lambda: AMFRegressor(**BOX, split_prior=(0.4, 1.0)), full_row, target, weight
@@ -163,6 +175,9 @@ GOLDEN: dict[str, Golden] = {
     ),
     "mondrian_forest": Golden(
         lambda: MondrianForestClassifier(**params(lifetime=50.0)), label=label
+    ),
+    "river_adaptive": Golden(
+        lambda: river.AdaptiveAMFClassifier(**ADAPTIVE, **SLOW, seed=1), named_row, n_learned=24
     ),
     "river_classifier": Golden(
         lambda: river.AMFClassifier(2, seed=1, **NO_LIMIT), named_row, lambda i: i % 3 == 0, weight
@@ -178,7 +193,7 @@ def tables(model: Any) -> str:
     """Return a digest of all trees."""
     model = model.to_sklearn() if hasattr(model, "to_sklearn") else model
     digest = hashlib.sha256()
-    for i in range(model.n_estimators):
+    for i in range(model._core.n_trees):
         table = model.tree_table(i)
         for name in FIELDS:
             if name in (table.dtype.names or ()):
