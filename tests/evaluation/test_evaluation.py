@@ -190,6 +190,7 @@ def river_loop(model, stream, delay):
     [
         (tree.HoeffdingTreeClassifier, datasets.Phishing),
         (lambda: amforest.river.AMFClassifier(3, seed=1), datasets.Phishing),
+        (lambda: amforest.river.AdaptiveAMFClassifier(1, seed=1), datasets.Phishing),
         (lambda: preprocessing.StandardScaler() | linear_model.LinearRegression(),
          datasets.TrumpApproval),
     ],

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from amforest import AMFClassifier
+from amforest import AdaptiveAMFClassifier, AMFClassifier
 from amforest.evaluation import Block, Evaluator, Loop
 from amforest.evaluation.adapters import adapt
 from amforest.evaluation.blocks import cut_blocks
@@ -51,8 +51,9 @@ def test_predictions_are_reported_in_the_order_of_the_rows(delay):
     np.testing.assert_array_equal(values[100], twin.predict_proba(FRAME[100:101])[0])
 
 
-def test_rows_that_wait_can_be_handed_to_another_loop():
-    model, naive = new_model(), new_model()
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier])
+def test_rows_that_wait_can_be_handed_to_another_loop(cls):
+    model, naive = (cls(3, categorical_features=["b"], random_state=0) for _ in range(2))
     adapter, loop = new_loop(model, delay=30)
     with Interrupts() as interrupts:
         interrupts.hold(2)  # so that the labels still due are not learned

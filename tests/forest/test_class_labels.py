@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from amforest import AMFClassifier, reference
+from amforest import AdaptiveAMFClassifier, AMFClassifier, reference
 from helpers import assert_equal_tables, preorder, reference_table, reference_trees, tables
 
 
@@ -21,8 +21,17 @@ def stream():
     return X, y
 
 
-def learned_in_batches(X, y, size, **params):
-    model = AMFClassifier(3, random_state=0, **params)
+SMALL = {"n_estimators": 1, "memories": (None, 60, 15), "honest_memories": ()}
+BOTH = pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier])
+
+
+def new(cls, **params):
+    size = SMALL if cls is AdaptiveAMFClassifier else {"n_estimators": 3}
+    return cls(**size, random_state=0, **params)
+
+
+def learned_in_batches(X, y, size, cls=AMFClassifier, **params):
+    model = new(cls, **params)
     for start in range(0, len(y), size):
         model.partial_fit(X[start : start + size], y[start : start + size])
     return model
@@ -30,12 +39,13 @@ def learned_in_batches(X, y, size, **params):
 
 @pytest.mark.parametrize("size", [7, 100, 600])
 @pytest.mark.parametrize("n_jobs", [1, 2, 7])
-def test_the_forest_does_not_depend_on_the_batches(stream, size, n_jobs):
+@BOTH
+def test_the_forest_does_not_depend_on_the_batches(stream, size, n_jobs, cls):
     X, y = stream
-    model = AMFClassifier(3, random_state=0)
+    model = new(cls)
     for x, label in zip(X, y.tolist(), strict=True):
         model.learn_one(x, label)
-    batches = learned_in_batches(X, y, size, n_jobs=n_jobs)
+    batches = learned_in_batches(X, y, size, cls, n_jobs=n_jobs)
     assert tables(model) == tables(batches)
     np.testing.assert_array_equal(model.predict_proba(X), batches.predict_proba(X))
 
@@ -75,9 +85,10 @@ def set_prior(tree, alpha, n_classes):
         v.labels.alpha, v.labels.total_alpha = alpha, alpha * n_classes
 
 
-def test_classes_are_sorted_and_so_are_the_columns(stream):
+@BOTH
+def test_classes_are_sorted_and_so_are_the_columns(stream, cls):
     X, y = stream
-    model = learned_in_batches(X, y, 50)
+    model = learned_in_batches(X, y, 50, cls)
     np.testing.assert_array_equal(model.classes_, np.unique(y))
     predictions = model.predict_proba(X)
     np.testing.assert_array_equal(model.predict(X), model.classes_[predictions.argmax(axis=1)])
@@ -87,13 +98,14 @@ def test_classes_are_sorted_and_so_are_the_columns(stream):
     np.testing.assert_array_equal(counts, np.unique(y, return_counts=True)[1])
 
 
-def test_announced_classes_are_known_from_the_start(stream):
+@BOTH
+def test_announced_classes_are_known_from_the_start(stream, cls):
     X, y = stream
-    announced = AMFClassifier(3, classes=np.unique(y), random_state=0).partial_fit(X, y)
-    in_call = AMFClassifier(3, random_state=0).partial_fit(X, y, classes=np.unique(y))
-    fitted = AMFClassifier(3, random_state=0).fit(X, y)
+    announced = new(cls, classes=np.unique(y)).partial_fit(X, y)
+    in_call = new(cls).partial_fit(X, y, classes=np.unique(y))
+    fitted = new(cls).fit(X, y)
     assert tables(announced) == tables(in_call) == tables(fitted)
-    assert tables(announced) != tables(AMFClassifier(3, random_state=0).partial_fit(X, y))
+    assert tables(announced) != tables(new(cls).partial_fit(X, y))
 
 
 def test_a_class_beyond_the_announced_ones_extends_the_model(stream):
@@ -104,11 +116,12 @@ def test_a_class_beyond_the_announced_ones_extends_the_model(stream):
     assert model.predict_proba(X).shape == (600, 3)
 
 
-def test_testing_then_training_gives_unknown_classes_no_probability(stream):
+@BOTH
+def test_testing_then_training_gives_unknown_classes_no_probability(stream, cls):
     X, y = stream
-    model = AMFClassifier(3, random_state=0)
+    model = new(cls)
     predictions = model.partial_fit_predict_proba(X, y)
-    one_by_one = AMFClassifier(3, random_state=0).learn_one(X[0], y[0])
+    one_by_one = new(cls).learn_one(X[0], y[0])
     assert not predictions[0].any()
     for i in range(1, len(y)):
         known = np.isin(model.classes_, y[:i])
@@ -117,13 +130,14 @@ def test_testing_then_training_gives_unknown_classes_no_probability(stream):
         one_by_one.learn_one(X[i], y[i])
 
 
-def test_strings_and_bools_are_labels_too(stream):
+@BOTH
+def test_strings_and_bools_are_labels_too(stream, cls):
     X, _ = stream
     names = np.array(["b", "a", "long name"])[np.minimum(np.arange(600) // 200, 2)]
-    model = learned_in_batches(X, names, 100)
+    model = learned_in_batches(X, names, 100, cls)
     assert model.classes_.tolist() == ["a", "b", "long name"]
     assert model.predict_one(X[0]) in names
-    flags = learned_in_batches(X, np.arange(600) > 300, 100)
+    flags = learned_in_batches(X, np.arange(600) > 300, 100, cls)
     assert flags.classes_.tolist() == [False, True]
     assert flags.predict_one(X[599]) in (False, True)
 
@@ -145,9 +159,10 @@ def test_a_label_that_rounding_would_make_a_known_one_is_new():
     assert len(model.classes_) == 3
 
 
-def test_copies_go_on_alike(stream):
+@BOTH
+def test_copies_go_on_alike(stream, cls):
     X, y = stream
-    model = learned_in_batches(X[:300], y[:300], 50)
+    model = learned_in_batches(X[:300], y[:300], 50, cls)
     copy = pickle.loads(pickle.dumps(model))
     assert tables(model.partial_fit(X[300:], y[300:])) == tables(copy.partial_fit(X[300:], y[300:]))
 
@@ -163,12 +178,13 @@ def test_there_are_at_most_65535_classes():
         AMFClassifier(classes=range(65_536)).partial_fit([[0.5]], [1])
 
 
-def test_others_predict_while_a_class_is_being_learned():
+@BOTH
+def test_others_predict_while_a_class_is_being_learned(cls):
     """Each prediction is a distribution over the classes known at some moment."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(3_000, 3)).astype(np.float32)
-    y = rng.permutation(200)[np.arange(3_000) // 15]  # a new class every 15 rows
-    model = AMFClassifier(3, split_pure=True, random_state=0).partial_fit(X[:15], y[:15])
+    rng, n = np.random.default_rng(0), 3_000 if cls is AMFClassifier else 900
+    X = rng.uniform(size=(n, 3)).astype(np.float32)
+    y = rng.permutation(200)[np.arange(n) // 15]  # a new class every 15 rows
+    model = new(cls, split_pure=True).partial_fit(X[:15], y[:15])
     done = threading.Event()
 
     def predict():
@@ -181,12 +197,12 @@ def test_others_predict_while_a_class_is_being_learned():
     with ThreadPoolExecutor(2) as pool:
         predictions = [pool.submit(predict) for _ in range(2)]
         try:
-            for start in range(15, 3_000, 10):
+            for start in range(15, n, 10):
                 model.partial_fit(X[start : start + 10], y[start : start + 10])
         finally:
             done.set()
     assert all(future.result() for future in predictions)
-    assert len(model.classes_) == 200
+    assert len(model.classes_) == n // 15
 
 
 @pytest.mark.parametrize("kind", [int, str, object])

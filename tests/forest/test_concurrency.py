@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest.model_io.model_file import from_bytes
+from amforest.river import AdaptiveAMFClassifier as AdaptiveRiverClassifier
 from amforest.river import AMFClassifier as RiverClassifier
 from helpers import tables
 
@@ -42,20 +44,25 @@ def while_it_learns(learn, query, n_threads=4):
     return answers
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+ADAPTIVE = {"memories": (None, 60, 15), "honest_memories": (), "n_candidates": 200}
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
 @pytest.mark.parametrize("way", ["rows", "batches"])
 def test_each_prediction_is_that_of_a_moment_between_two_rows(cls, way):
-    model, twin = (cls(5, random_state=0).partial_fit(X[:5], Y[:5]) for _ in range(2))
-    method = "predict_proba" if cls is AMFClassifier else "predict"
+    params = {"n_estimators": 2, **ADAPTIVE} if cls.is_adaptive else {"n_estimators": 5}
+    model, twin = (cls(**params, random_state=0).partial_fit(X[:5], Y[:5]) for _ in range(2))
+    method = "predict" if cls is AMFRegressor else "predict_proba"
+    n_rows = 1_000 if cls.is_adaptive else len(X)
     moments = {getattr(twin, method)(PROBE).tobytes()}
-    for x, y in zip(X[5:], Y[5:], strict=True):
+    for x, y in zip(X[5:n_rows], Y[5:n_rows], strict=True):
         twin.learn_one(x, y)
         moments.add(getattr(twin, method)(PROBE).tobytes())
 
     def learn():
         size = 1 if way == "rows" else 100
-        for first in range(5, len(X), size):
-            part = slice(first, first + size)
+        for first in range(5, n_rows, size):
+            part = slice(first, min(first + size, n_rows))
             if size == 1:
                 model.learn_one(X[first], Y[first])
             else:
@@ -67,10 +74,12 @@ def test_each_prediction_is_that_of_a_moment_between_two_rows(cls, way):
     assert tables(model) == tables(twin)
 
 
-def test_new_classes_and_categories_do_not_disturb_those_who_predict():
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier])
+def test_new_classes_and_categories_do_not_disturb_those_who_predict(cls):
     words = np.array([f"w{i // 20}" for i in range(len(X))])
     frame = pd.DataFrame({"size": X[:, 0], "word": words})
-    model = AMFClassifier(3, categorical_features=["word"], random_state=0)
+    params = {"n_estimators": 1, **ADAPTIVE} if cls.is_adaptive else {"n_estimators": 3}
+    model = cls(**params, categorical_features=["word"], random_state=0)
     model.partial_fit(frame[:10], words[:10])
 
     def learn():
@@ -82,8 +91,9 @@ def test_new_classes_and_categories_do_not_disturb_those_who_predict():
     assert len(model.classes_) == 75
 
 
-def test_new_features_do_not_disturb_those_who_predict_in_river():
-    model = RiverClassifier(3, seed=0)
+@pytest.mark.parametrize("cls", [RiverClassifier, AdaptiveRiverClassifier])
+def test_new_features_do_not_disturb_those_who_predict_in_river(cls):
+    model = cls(3, seed=0)
     model.learn_one({"f0": 1.0}, True)
 
     def learn():
@@ -141,13 +151,24 @@ def test_who_waits_for_a_learner_keeps_no_other_thread_waiting(name):
     assert most > 0
 
 
-def test_learners_wait_for_each_other():
-    model = AMFClassifier(5, random_state=0, classes=[0, 1])
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier])
+def test_learners_wait_for_each_other(cls):
+    model = cls(1, random_state=0, classes=[0, 1])
     parts = [slice(first, first + 50) for first in range(0, len(X), 50)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda part: model.partial_fit(X[part], Y[part]), parts))
     assert model.n_samples_seen_ == len(X)
     assert model.tree_table(0)["counts"][0].tolist() == np.bincount(Y).tolist()
+
+
+def test_learners_of_one_adaptive_core_wait_for_each_other():
+    """Between two chunks of a batch another may use up the room that was made for it."""
+    model = AdaptiveAMFClassifier(1, **ADAPTIVE, random_state=0).partial_fit(X[:10], Y[:10])
+    core, labels = model._core, Y.astype(np.uint32)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: core.learn(X, labels, 1), range(4)))
+    assert core.n_samples == 10 + 4 * len(X)
+    assert len(from_bytes(model.to_bytes()).classes_) == 2
 
 
 def test_learners_that_bring_classes_wait_for_each_other():
@@ -158,8 +179,9 @@ def test_learners_that_bring_classes_wait_for_each_other():
     assert (model.tree_table(0)["counts"][0] == 1).all()
 
 
-def test_a_model_is_saved_while_it_learns():
-    model = AMFClassifier(3, random_state=0, classes=[0, 1]).partial_fit(X[:1], Y[:1])
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier])
+def test_a_model_is_saved_while_it_learns(cls):
+    model = cls(1, random_state=0, classes=[0, 1]).partial_fit(X[:1], Y[:1])
     data = while_it_learns(lambda: model.partial_fit(X[1:], Y[1:]), model.to_bytes, 2)
     pickles = while_it_learns(lambda: model.partial_fit(X, Y), lambda: pickle.dumps(model), 2)
     for saved in (*(pickle.loads(p) for p in pickles), model):

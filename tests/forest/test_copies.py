@@ -21,7 +21,7 @@ def test_copies_by_file_pickle_and_deepcopy_go_on_like_the_original(number):
 
 
 def test_the_configurations_are_many_kinds():
-    cases = [continuing.Case(number) for number in range(25)]
+    cases = [continuing.Case(number) for number in range(40)]
     assert {case.kind for case in cases} == set(continuing.MODELS)
     assert {case.form for case in cases} == {"array", "lists", "frame"}
     assert {case.weights for case in cases} == {None, "whole", "real"}

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
 from amforest._forest.class_labels import ClassLabels
 from amforest._forest.core_handle import can_count, count_exactly, handle_of, restore_core
 from amforest._forest.estimator import Estimator
@@ -20,7 +20,9 @@ def fitted_classifier(**params):
     return AMFClassifier(2, random_state=0, **params).partial_fit(X, Y)
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor, MondrianForestClassifier])
+@pytest.mark.parametrize(
+    "cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor, MondrianForestClassifier]
+)
 def test_at_most_three_classes_of_ours_lie_between_an_estimator_and_scikit_learn(cls):
     ours = [base for base in cls.__mro__ if base.__module__.startswith("amforest")]
     assert len(ours) <= 3
@@ -57,7 +59,8 @@ def test_k_columns_belong_to_the_first_k_labels():
 
 
 def test_a_restored_core_is_of_the_same_kind():
-    for model in (fitted_classifier(), AMFRegressor(2).fit(X, Y)):
+    models = fitted_classifier(), AMFRegressor(2).fit(X, Y), AdaptiveAMFClassifier(2).fit(X, Y)
+    for model in models:
         core = handle_of(model).fitted.core
         assert type(restore_core(core.state())) is type(core)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
 from amforest._forest import inputs as _inputs
 from helpers import state_of, tables
 
@@ -20,6 +20,7 @@ pa = pytest.importorskip("pyarrow")
 NAMES = ["b", "a", "d", "c"]
 LEARNING = {
     AMFClassifier: ["fit", "partial_fit", "partial_fit_predict_proba"],
+    AdaptiveAMFClassifier: ["fit", "partial_fit", "partial_fit_predict_proba"],
     AMFRegressor: ["fit", "partial_fit", "partial_fit_predict"],
 }
 PREDICTING = {
@@ -27,6 +28,7 @@ PREDICTING = {
         *("predict", "predict_proba", "predict_log_proba", "predict_proba_by_tree"),
         *("weighted_depth", "apply"),
     ],
+    AdaptiveAMFClassifier: ["predict_proba", "predict_proba_by_memory", "weighted_depth", "apply"],
     AMFRegressor: ["predict", "predict_by_tree", "weighted_depth", "apply"],
 }
 
@@ -325,7 +327,7 @@ def refused(model, method, X, message, y=Y):
     assert state_of(model) == attributes
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
 @pytest.mark.parametrize("library", FRAMES)
 def test_names_are_kept_and_other_names_or_orders_refused(library, cls):
     data = columns(numbers("whole"))

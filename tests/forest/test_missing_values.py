@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
 from amforest._forest.core_handle import Fitted, handle_of
 from amforest._forest.encoder import Encoder
 from amforest._forest.inputs import Schema
@@ -54,13 +54,14 @@ def test_the_core_equals_the_reference_with_gaps(seed, regression):
         assert_equal_predictions(predictions[:, i], [tree.predict(x) for x in queries])
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
 def test_gaps_do_not_depend_on_batches_or_threads(cls):
     X, y, _ = stream_with_gaps(1, n_rows=2_000)
-    expected = tables(cls(random_state=0).fit(X, y))
+    how = {"n_estimators": 2, "random_state": 0}
+    expected = tables(cls(**how).fit(X, y))
     for n_jobs, size in [(2, 2_000), (7, 300), (1, 1)]:
-        model = cls(random_state=0, n_jobs=n_jobs)
-        if cls is AMFClassifier:
+        model = cls(**how, n_jobs=n_jobs)
+        if cls is not AMFRegressor:
             model.classes = np.unique(y)
         for start in range(0, len(y), size):
             model.partial_fit(X[start : start + size], y[start : start + size])
@@ -70,19 +71,21 @@ def test_gaps_do_not_depend_on_batches_or_threads(cls):
     assert model.n_samples_seen_ == 4_000
 
 
-def test_a_column_that_was_always_missing_changes_nothing():
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier])
+def test_a_column_that_was_always_missing_changes_nothing(cls):
     X, y, _ = stream_with_gaps(0)
-    wide = np.insert(X, [0, 3, 5, 5, 5, 5], np.nan, axis=1)
-    narrow = AMFClassifier(random_state=0).fit(X, y)
-    model = AMFClassifier(random_state=0).fit(wide, y)
+    wide = np.insert(X, [0, 3, 5, 5, 5, 5] if cls is AMFClassifier else [5] * 6, np.nan, axis=1)
+    narrow = cls(random_state=0).fit(X, y)
+    model = cls(random_state=0).fit(wide, y)
     np.testing.assert_array_equal(model.predict_proba(wide), narrow.predict_proba(X))
 
 
-def test_growing_in_features_equals_having_had_them_all_the_time():
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier])
+def test_growing_in_features_equals_having_had_them_all_the_time(cls):
     X, y, _ = stream_with_gaps(1, n_features=13)
     X[:60, 4:] = np.nan
-    whole = AMFClassifier(classes=range(3), random_state=0).fit(X, y)
-    model = AMFClassifier(classes=range(3), random_state=0).fit(X[:60, :4], y[:60])
+    whole = cls(classes=range(3), random_state=0).fit(X, y)
+    model = cls(classes=range(3), random_state=0).fit(X[:60, :4], y[:60])
     handle = handle_of(model)
     core = handle.fitted.core.reserve(n_numbers=13)
     schema = Schema(np.zeros(13, dtype=bool))
@@ -122,8 +125,9 @@ def test_none_in_a_row_is_missing():
     assert model.predict_one([0.5, None]) == model.predict_one([0.5, np.nan])
 
 
-def test_saving_keeps_the_gaps():
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier])
+def test_saving_keeps_the_gaps(cls):
     X, y, _ = stream_with_gaps(1)
-    model = AMFClassifier(random_state=0).fit(X[:60], y[:60])
+    model = cls(random_state=0).fit(X[:60], y[:60])
     copy = pickle.loads(pickle.dumps(model))
     assert tables(copy.partial_fit(X[60:], y[60:])) == tables(model.partial_fit(X[60:], y[60:]))

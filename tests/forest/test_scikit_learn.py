@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
 from helpers import tables
 
 
@@ -26,10 +26,18 @@ MODES = [
     {"split_pure": True, "charge_first": True, "predict_extends": True},
     {"use_aggregation": False},
 ]
+ADAPTIVE_MODES = [
+    {},
+    {"n_estimators": 2, "memories": (None, 60, 15), "split_pure": True},
+    {"n_estimators": 1, "memories": [15], "n_candidates": 1, "use_aggregation": False},
+]
 
 
 @parametrize_with_checks(
-    [cls(**mode) for cls in (AMFClassifier, AMFRegressor) for mode in MODES],
+    [
+        *(cls(**mode) for cls in (AMFClassifier, AMFRegressor) for mode in MODES),
+        *(AdaptiveAMFClassifier(**mode) for mode in ADAPTIVE_MODES),
+    ],
     expected_failed_checks=order_matters,
 )
 def test_scikit_learn_checks_pass(estimator, check):
@@ -87,7 +95,7 @@ def test_partial_fit_can_request_weights_and_classes():
     assert set(AMFRegressor().get_metadata_routing().partial_fit.requests) == {"sample_weight"}
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
 def test_the_page_in_a_notebook_names_the_estimator(cls):
     assert cls.__name__ in cls(step=0.5)._repr_html_()
 

