@@ -418,7 +418,10 @@ template <LabelModel Labels> class AdaptiveForest {
             trees_[t].make_room(std::min(n_rows, most));
             if (regrows_within(t, n_rows)) {
                 const std::size_t n_grown = n_rows_in_memory(t, n_rows_ + n_rows);
-                slots_[t].regrowth.make_room(with, n_grown, n_rows);
+                Regrowth &regrowth = slots_[t].regrowth;
+                // It has yet to learn the rows since its start.
+                const std::size_t n_late = regrowth.is_active() ? n_rows_ - regrowth.last() : 0;
+                regrowth.make_room(with, n_grown, n_late + n_rows);
                 trees_[t].make_room(std::min(n_grown + n_rows, most));
                 if (common_.columns.have_codes() && !group(t).is_plain)
                     slots_[t].numbers.make_room(common_.layout.categories, n_grown);
