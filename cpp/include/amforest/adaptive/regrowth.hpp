@@ -451,7 +451,7 @@ template <LabelModel Labels> class Regrowth {
     Cut choose_cut(const Context &context) {
         if (group_.is_plain || context.n_candidates == 1) return draw_cut(draw_by_size());
         Cut best;
-        double best_gain = -1;
+        double best_gain = -std::numeric_limits<double>::infinity();
         for (std::size_t c = 0; c < context.n_candidates; ++c) {
             const Cut cut = draw_cut(splittable_[rng_.below(splittable_.size())]);
             const double gain = gain_of(cut, context);
