@@ -396,8 +396,9 @@ template <LabelModel Labels> class Regrowth {
     std::size_t add_split(const Pending &node, const Context &context) {
         double rate = 0;
         for (const std::uint32_t j : splittable_) rate += size_of(j);
-        const double time =
-            node.birth_time + rng_.exponential(std::max(rate, std::numeric_limits<double>::min()));
+        // The rate is 0 where no pair of rows differed in a feature; times stay finite.
+        const double wait = rng_.exponential(std::max(rate, std::numeric_limits<double>::min()));
+        const double time = std::min(node.birth_time + wait, std::numeric_limits<double>::max());
         const Cut cut = choose_cut(context);
         const NodeId v = tree_.add_grown({.feature = static_cast<std::uint32_t>(cut.column),
                                           .threshold = cut.threshold,
