@@ -489,14 +489,14 @@ template <LabelModel Labels> class Regrowth {
         return sample.gain.of({sample.values.data(), n}, cut.threshold, has_gaps_);
     }
 
-    // Where a value is missing, the row follows most of the others.
+    // Where a value is missing, the row follows most of the weight, as in any tree.
     std::size_t larger_side(const Pending &node, const Cut &cut) const {
         if (!has_gaps_) return 0;
-        std::size_t left = 0, right = 0;
+        double left = 0, right = 0;
         for (std::uint32_t i = node.begin; i < node.end; ++i) {
             const float x = encoded(order_[i])[cut.column];
-            left += x <= cut.threshold ? 1 : 0;
-            right += x > cut.threshold ? 1 : 0;
+            left += x <= cut.threshold ? weight_[order_[i]] : 0;
+            right += x > cut.threshold ? weight_[order_[i]] : 0;
         }
         return right > left ? 1 : 0;
     }
