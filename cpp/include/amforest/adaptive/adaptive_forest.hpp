@@ -449,6 +449,7 @@ template <LabelModel Labels> class AdaptiveForest {
         for (std::size_t t = 0; t < n_trees(); ++t)
             if (slots_[t].regrowth.is_active()) renew(t);
     }
+        if (parameters == *common_.parameters) return; // regrowths need not start again
 
     // Predicts each row, then learns it. `out` may be null.
     void learn_rows(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
