@@ -302,8 +302,12 @@ template <LabelModel Labels> class AdaptiveForest {
     LogisticMixer &mixer() { return mixer_; }
     void set_n_rows(std::size_t n_rows) { n_rows_ = n_rows; }
     RegrowthContext context() const {
-        return {common_.layout, common_.columns, common_.adaptive.n_candidates,
-                common_.parameters->n_classes, common_.parameters->capacity};
+        return {common_.layout,
+                common_.columns,
+                common_.adaptive.n_candidates,
+                common_.parameters->n_classes,
+                common_.parameters->capacity,
+                AdaptiveSizes::spare(sizes_.store_rows)};
     }
 
   private:

@@ -30,8 +30,9 @@ struct AdaptiveSizes {
 
     // The store keeps some more rows, which a regrowth may still read.
     static std::size_t capacity(std::size_t store_rows) {
-        return store_rows + store_rows / 4 + kChunk;
+        return store_rows + spare(store_rows) + kChunk;
     }
+    static std::size_t spare(std::size_t store_rows) { return store_rows / 4; }
 
     // A tree with a memory has one leaf for each row of it, and for those that it learns before it
     // is replaced. So has the tree that will replace it.

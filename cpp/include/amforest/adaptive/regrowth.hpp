@@ -60,6 +60,7 @@ struct RegrowthContext {
     const Columns &columns;
     std::size_t n_candidates;
     std::size_t n_classes, capacity; // of labels; room is made for the capacity
+    std::size_t n_spare;             // rows that the store keeps longer than memories reach
 };
 
 template <LabelModel Labels> class Regrowth {
@@ -158,7 +159,7 @@ template <LabelModel Labels> class Regrowth {
 
     // Works for one more row; rows before `now` may be read. True once the tree has learned them.
     bool work(const Context &context, const Store &store, std::size_t now) {
-        credit_ += kWorkPerRow;
+        credit_ += work_for(now - last_, context.n_spare);
         while (credit_ > 0) {
             if (phase_ == Phase::kCatchUp && next_ == now) return true;
             credit_ -= static_cast<std::int64_t>(step(context, store));
@@ -206,6 +207,14 @@ template <LabelModel Labels> class Regrowth {
         std::size_t column = 0;
         float threshold = 0;
     };
+
+    // For a row, `n_late` after the start. The end must come while the store has all rows since
+    // then: when half of the time is over, the work doubles again and again.
+    static std::int64_t work_for(std::size_t n_late, std::size_t n_spare) {
+        const std::size_t half = std::max<std::size_t>(n_spare / 2, 1);
+        if (n_late <= half) return kWorkPerRow;
+        return kWorkPerRow << std::min<std::size_t>(1 + 16 * (n_late - half) / half, 32);
+    }
 
     std::size_t n_rows() const { return last_ - first_; }
     const float *encoded(std::size_t i) const { return &encoded_[i * width_]; }
