@@ -449,11 +449,11 @@ template <LabelModel Labels> class AdaptiveForest {
     }
 
     void set_parameters(const Parameters &parameters) {
+        if (parameters == *common_.parameters) return; // regrowths need not start again
         *common_.parameters = parameters;
         for (std::size_t t = 0; t < n_trees(); ++t)
             if (slots_[t].regrowth.is_active()) renew(t);
     }
-        if (parameters == *common_.parameters) return; // regrowths need not start again
 
     // Predicts each row, then learns it. `out` may be null.
     void learn_rows(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
@@ -544,6 +544,7 @@ template <LabelModel Labels> class AdaptiveForest {
         if (has_gaps_) trees_[t].expect_gaps();
         regrowth.stop();
         ++n_regrows;
+        if (due <= now) due = schedule(t).next(now); // it took longer than that
     }
 
     float *encoded_row(std::size_t t, std::size_t n_rows, std::size_t i) {
