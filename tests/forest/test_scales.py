@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amforest import AMFClassifier, AMFRegressor, ScaleWarning
+from amforest._forest.scales import ScaleCheck
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io import from_bytes
 
@@ -182,6 +183,16 @@ def test_as_an_error_it_comes_after_the_rows_are_learned(way):
     assert model.stats()["samples"] == n_learned
     assert model.stats()["rejected_rows"] == 0
     model.partial_fit(X, Y)
+
+
+def test_a_lack_of_memory_for_the_check_does_not_fail_the_call(monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    model = new().partial_fit(X[:99], Y[:99])
+    monkeypatch.setattr(ScaleCheck, "_compare", fail)
+    assert not caught(lambda: model.learn_one(X[99], Y[99]))
+    assert model.n_samples_seen_ == 100
 
 
 def test_a_batch_that_fails_does_not_use_up_the_warning():
