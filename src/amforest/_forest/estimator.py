@@ -59,6 +59,7 @@ class Estimator(BaseEstimator):
     # No part of `__dict__`: a constructor of scikit-learn's may set nothing but parameters.
     __slots__ = ("_handle",)
     _handle: CoreHandle
+    is_adaptive: ClassVar[bool] = False  # whether the core is an adaptive forest
 
     n_estimators: int
     step: float | None
@@ -124,6 +125,10 @@ class Estimator(BaseEstimator):
     def _options(self, n_features: int) -> Options:
         """Return the options of a core."""
         raise NotImplementedError
+
+    def _n_trees(self) -> int:
+        """Return the number of trees."""
+        return int(self.n_estimators)
 
     def _box(self, encoder: Encoder) -> Features | None:
         """Return the corners of the box that an unrestricted partition splits."""
@@ -314,7 +319,7 @@ class Estimator(BaseEstimator):
             categories=list(categories.capacities((), self.max_categories)),
             bounds=box,
             options=self._options(encoder.schema.n_features),
-            seeds=tree_seeds(self.random_state, self.n_estimators),
+            seeds=tree_seeds(self.random_state, self._n_trees()),
         )
 
     # Predictions

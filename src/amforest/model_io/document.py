@@ -14,6 +14,7 @@ import amforest
 from amforest._forest.categories import OTHERS, Categories
 from amforest._forest.class_labels import ClassLabels, NumberLabels
 from amforest._forest.core_handle import (
+    AdaptiveCore,
     Core,
     Fitted,
     Labels,
@@ -41,6 +42,7 @@ from amforest.model_io.json_values import (
 FORMAT = 3
 _MODULES = {
     "AMFClassifier": "amforest.classifier",
+    "AdaptiveAMFClassifier": "amforest.classifier",
     "AMFRegressor": "amforest.regressor",
     "MondrianForestClassifier": "amforest.baselines",
     "river.AMFClassifier": "amforest.river",
@@ -54,6 +56,7 @@ _CLASSES = ("dtype", "labels")
 _COLUMNS = ("numbers", "categorical", "categories")
 _CORE = ("n_numbers", "categories", "n_samples", "options")
 _CLASS_CORE = (*_CORE, "n_classes", "capacity", "dirichlet")
+_ADAPTIVE = ("groups", "n_estimators", "n_candidates", "row_limit", "mixer_rate")
 _OTHERS = {"others": None}  # in the place of a category: that which stands for all others
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -178,7 +181,13 @@ def _forest_from_document(
             raise ValueError("there is a forest, but nothing of how it was fitted")
         return model
     has_keys(fitted, _FITTED)
-    core = _core_from_document(part["core"], arrays, version, has_classes=is_classifier(model))
+    core = _core_from_document(
+        part["core"],
+        arrays,
+        version,
+        has_classes=is_classifier(model),
+        is_adaptive=model.is_adaptive,
+    )
     encoder = _encoder_from_document(fitted, core)
     if columns is not None:
         encoder = _named_encoder(columns, encoder, core, arrays)
@@ -224,7 +233,10 @@ def _named_encoder(columns: NamedColumns, encoder: Encoder, core: Core, arrays: 
     capacities = columns.categories.capacities(core.categories)
     if (core.n_numbers, core.categories) != (columns.n_numbers, list(capacities)):
         raise ValueError("columns do not fit the forest")
-    if arrays["feature"].max(initial=-1) >= len(columns.of):
+    features = arrays["feature"][arrays["feature"] >= 0]
+    if isinstance(core, AdaptiveCore):
+        features = core.tree_columns[features]
+    if features.max(initial=0) >= max(len(columns.of), 1):
         raise ValueError("a split is on a column that does not exist")
     if encoder.schema.names is not None or encoder.categories is not None:
         raise ValueError("names and categories belong to columns")
@@ -289,11 +301,14 @@ def _classes_from_json(part: Any, n_classes: int) -> ClassLabels:
 def _core_to_document(core: Core) -> tuple[Document, Arrays]:
     state = core.state()
     arrays: dict[str, NDArray[Any]] = state["trees"]
-    if state["bounds"] is not None:
+    if state.get("bounds") is not None:
         arrays["bounds"] = state["bounds"]
     if "n_classes" in state:
         _check_capacity(state["capacity"], arrays)
     keys = _CLASS_CORE if "n_classes" in state else _CORE
+    if isinstance(core, AdaptiveCore):
+        keys = (*keys, *_ADAPTIVE)
+        state["groups"] = [list(group) for group in state["groups"]]
     options = {name: to_json(value, name) for name, value in state["options"].items()}
     return {key: options if key == "options" else state[key] for key in keys}, arrays
 
@@ -311,9 +326,11 @@ def _check_capacity(capacity: int, arrays: Arrays) -> None:
         )
 
 
-def _core_from_document(part: Any, arrays: Arrays, version: int, *, has_classes: bool) -> Core:
-    has_keys(part, _CLASS_CORE if has_classes else _CORE)
-    state = {key: entry(part, key, int) for key in ("n_numbers", "n_samples")}
+def _core_from_document(
+    part: Any, arrays: Arrays, version: int, *, has_classes: bool, is_adaptive: bool
+) -> Core:
+    has_keys(part, (_CLASS_CORE if has_classes else _CORE) + (_ADAPTIVE if is_adaptive else ()))
+    state: dict[str, Any] = {key: entry(part, key, int) for key in ("n_numbers", "n_samples")}
     if state["n_samples"] < 1:
         raise ValueError("a forest must have learned something")
     if has_classes:
@@ -328,8 +345,27 @@ def _core_from_document(part: Any, arrays: Arrays, version: int, *, has_classes:
         name: from_json(value) for name, value in entry(part, "options", dict).items()
     }
     trees = dict(arrays)
+    if is_adaptive:
+        return restore_core(state | _adaptive_options(part) | {"trees": trees})
     if version == 1:
         n_features = state["n_numbers"] + len(state["categories"])
         trees["n_rows"] = np.full(len(trees["n_nodes"]), state["n_samples"], np.uint64)
         trees["feature_weights"] = np.empty((0, n_features), np.float32)
     return restore_core(state | {"bounds": trees.pop("bounds", None), "trees": trees})
+
+
+def _adaptive_options(part: Document) -> dict[str, Any]:
+    """Return the parameters of an adaptive core; the core checks their values."""
+    options: dict[str, Any] = {name: entry(part, name, int) for name in _ADAPTIVE[1:4]}
+    options["mixer_rate"] = entry(part, "mixer_rate", float)
+    options["groups"] = [_group(group) for group in entry(part, "groups", list)]
+    return options
+
+
+def _group(part: Any) -> tuple[int | None, bool, bool]:
+    memory, honest, plain = as_kind(part, list)
+    return (
+        None if memory is None else as_kind(memory, int),
+        as_kind(honest, bool),
+        as_kind(plain, bool),
+    )
