@@ -360,12 +360,17 @@ template <LabelModel Labels> class Regrowth {
     }
 
     void set_range(const Pending &node) {
-        const float *x = encoded(order_[node.begin]);
-        std::copy_n(x, width_, range_.lower.begin());
-        std::copy_n(x, width_, range_.upper.begin());
-        for (std::uint32_t i = node.begin + 1; i < node.end; ++i)
-            kernels::chosen.widen(encoded(order_[i]), range_.lower.data(), range_.upper.data(),
-                                  width_);
+        const std::span rows(&order_[node.begin], node.end - node.begin);
+        if (has_gaps_) {
+            const float *x = encoded(rows[0]);
+            std::copy_n(x, width_, range_.lower.begin());
+            std::copy_n(x, width_, range_.upper.begin());
+            for (const std::uint32_t i : rows.subspan(1))
+                kernels::chosen.widen(encoded(i), range_.lower.data(), range_.upper.data(), width_);
+        } else {
+            kernels::chosen.enclose(encoded_.data(), rows, range_.lower.data(), range_.upper.data(),
+                                    width_);
+        }
         splittable_.clear();
         for (std::uint32_t j = 0; j < n_columns_; ++j)
             if (range_.lower[j] < range_.upper[j]) splittable_.push_back(j);
