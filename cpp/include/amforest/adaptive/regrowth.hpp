@@ -60,6 +60,7 @@ struct RegrowthContext {
     const Columns &columns;
     std::size_t n_candidates;
     std::size_t n_classes, capacity; // of labels; room is made for the capacity
+    std::size_t n_spare;             // rows that the store keeps longer than memories reach
 };
 
 template <LabelModel Labels> class Regrowth {
@@ -75,7 +76,8 @@ template <LabelModel Labels> class Regrowth {
 
     Regrowth(const Group &group, Tree tree) : group_(group), tree_(std::move(tree)) {}
 
-    // Room for a regrowth from `n_rows` rows, and for `n_more` rows that the tree learns later.
+    // Room for a regrowth from `n_rows` rows, and for `n_more` rows that the tree learns later. One
+    // that is under way has yet to learn those that came since it started.
     void make_room(const Context &context, std::size_t n_rows, std::size_t n_more) {
         const std::size_t width = padded(context.columns.size());
         tree_.make_room(std::min(n_rows + n_more, tree_.max_leaves()));
@@ -145,7 +147,11 @@ template <LabelModel Labels> class Regrowth {
     }
 
     bool is_active() const { return is_active_; }
-    void stop() { is_active_ = false; }
+    // After the trees were swapped: the other one is forgotten.
+    void stop() {
+        is_active_ = false;
+        tree_.clear();
+    }
     std::size_t first() const { return first_; }
     std::size_t last() const { return last_; }
     const Rng::State &seed() const { return seed_; }
@@ -158,7 +164,7 @@ template <LabelModel Labels> class Regrowth {
 
     // Works for one more row; rows before `now` may be read. True once the tree has learned them.
     bool work(const Context &context, const Store &store, std::size_t now) {
-        credit_ += kWorkPerRow;
+        credit_ += work_for(now - last_, context.n_spare);
         while (credit_ > 0) {
             if (phase_ == Phase::kCatchUp && next_ == now) return true;
             credit_ -= static_cast<std::int64_t>(step(context, store));
@@ -206,6 +212,14 @@ template <LabelModel Labels> class Regrowth {
         std::size_t column = 0;
         float threshold = 0;
     };
+
+    // For a row, `n_late` after the start. The end must come while the store has all rows since
+    // then: when half of the time is over, the work doubles again and again.
+    static std::int64_t work_for(std::size_t n_late, std::size_t n_spare) {
+        const std::size_t half = std::max<std::size_t>(n_spare / 2, 1);
+        if (n_late <= half) return kWorkPerRow;
+        return kWorkPerRow << std::min<std::size_t>(1 + 16 * (n_late - half) / half, 32);
+    }
 
     std::size_t n_rows() const { return last_ - first_; }
     const float *encoded(std::size_t i) const { return &encoded_[i * width_]; }
@@ -318,13 +332,6 @@ template <LabelModel Labels> class Regrowth {
         start_growing();
         phase_ = Phase::kGrow;
         return 64 * n_pairs;
-    }
-
-    // 1 where no value was seen, 0 where all are equal.
-    static float weight_of(double distance, double n_pairs) {
-        if (n_pairs == 0) return 1;
-        if (distance == 0) return 0;
-        return std::min(static_cast<float>(n_pairs / distance), kLargestFeature);
     }
 
     // 4. Grow
