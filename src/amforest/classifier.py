@@ -315,6 +315,12 @@ class AMFClassifier(ForestClassifier):
     n_samples_seen_ : int
         How many rows were learned.
 
+    Warns
+    -----
+    ScaleWarning
+        Once, after row 100, if the spreads of the numeric features in the first 100 rows differ by
+        a factor of more than 10⁴: then narrow features are hardly split.
+
     See Also
     --------
     AMFRegressor : The same for regression.
@@ -341,6 +347,10 @@ class AMFClassifier(ForestClassifier):
         "dirichlet": [Interval(Real, 1e-100, 1e100, closed="both"), None],
         "classes": ["array-like", None],
     }
+    _scale_advice = (
+        "use AdaptiveAMFClassifier, which needs no scaling, or scale the columns first, for "
+        "instance with the StandardScaler of scikit-learn or of river"
+    )
 
     def __init__(
         self,
