@@ -138,13 +138,19 @@ class CoreHandle:
         losses = self._fitted().labels.losses(predictions, part.labels)
         weight, loss = self.progress
         if part.weights is None:
-            self.progress = weight + len(losses), loss + float(losses.sum())
+            self.progress = weight + len(losses), _add_in_order(loss, losses)
         else:
-            self.progress = weight + float(part.weights.sum()), loss + float(losses @ part.weights)
+            weighted = _add_in_order(loss, losses * part.weights)
+            self.progress = _add_in_order(weight, part.weights), weighted
 
     def _fitted(self) -> Fitted:
         """Return what is fitted, which is published before any part is learned."""
         return cast(Fitted, self.fitted)
+
+
+def _add_in_order(total: float, values: Floats) -> float:
+    """Add values one by one, so that the sum does not depend on how rows are cut into batches."""
+    return float(np.cumsum(np.append(total, values))[-1])
 
 
 def handle_of(model: Any) -> CoreHandle:
