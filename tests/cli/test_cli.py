@@ -452,8 +452,9 @@ def test_a_disk_that_is_full_is_one_line_and_keeps_the_old_model(stream):
 
     for option in ("--save", "--predictions"):
         path = "m.amf" if option == "--save" else "f.csv"
-        process = start("run", stream, "-t", "buys", option, path, "-q", preexec_fn=limited)
-        _, errors = process.communicate(timeout=60)
+        args = ("run", stream, "-t", "buys", option, path, "-q", "--trees", 2)
+        process = start(*args, preexec_fn=limited)
+        _, errors = process.communicate(timeout=300)
         assert process.returncode == 1
         assert errors.decode().strip() == f"amforest: {path}: File too large"
     assert Path("m.amf").read_bytes() == old
