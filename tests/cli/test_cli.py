@@ -145,6 +145,13 @@ def test_a_model_that_was_saved_keeps_its_family(stream):
     assert "--step is given" in amf(*again, "--step", 1, code=1).stderr
 
 
+def test_checkpoints_of_the_other_family_are_refused(stream):
+    how = ["run", stream, "-t", "buys", "--trees", 2, "--checkpoint", "saved", "-q"]
+    amf(*how, "--model", "amf")
+    assert "holds a amforest.classifier.AMFClassifier" in amf(*how, code=1).stderr
+    amf(*how, "--model", "amf")
+
+
 def test_the_adaptive_forest_recovers_from_the_sale():
     amf("run", "--predictions", "p.csv", "-q", "--trees", 2)
     amf("run", "--predictions", "q.csv", "-q", "--model", "amf")
