@@ -145,6 +145,13 @@ def test_a_model_that_was_saved_keeps_its_family(stream):
     assert "--step is given" in amf(*again, "--step", 1, code=1).stderr
 
 
+def test_checkpoints_of_the_other_family_are_refused(stream):
+    how = ["run", stream, "-t", "buys", "--trees", 2, "--checkpoint", "saved", "-q"]
+    amf(*how, "--model", "amf")
+    assert "holds a amforest.classifier.AMFClassifier" in amf(*how, code=1).stderr
+    amf(*how, "--model", "amf")
+
+
 def test_the_adaptive_forest_recovers_from_the_sale():
     amf("run", "--predictions", "p.csv", "-q", "--trees", 2)
     amf("run", "--predictions", "q.csv", "-q", "--model", "amf")
@@ -452,8 +459,9 @@ def test_a_disk_that_is_full_is_one_line_and_keeps_the_old_model(stream):
 
     for option in ("--save", "--predictions"):
         path = "m.amf" if option == "--save" else "f.csv"
-        process = start("run", stream, "-t", "buys", option, path, "-q", preexec_fn=limited)
-        _, errors = process.communicate(timeout=60)
+        args = ("run", stream, "-t", "buys", option, path, "-q", "--trees", 2)
+        process = start(*args, preexec_fn=limited)
+        _, errors = process.communicate(timeout=300)
         assert process.returncode == 1
         assert errors.decode().strip() == f"amforest: {path}: File too large"
     assert Path("m.amf").read_bytes() == old

@@ -42,7 +42,7 @@ STYLE: dict[Any, Any] = {
 }
 WIDTH, HEIGHT = 4.4, 3.0  # inches
 LEFT, RIGHT = 0.8, 0.3  # inches beside figures over the rows, so that their axes are aligned
-STRIP, BELOW = 0.25, 0.5  # inches for each memory, and for the axis below
+STRIP, BELOW = 0.3, 0.5  # inches for each memory, and for the axis below
 MOST_POINTS = 2_000
 GROUPS = 20  # of predictions, each with its median residual
 LONGEST_NAME = 30
