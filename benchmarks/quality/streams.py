@@ -45,8 +45,8 @@ class Stream:
 
     def first(self, n_rows: int) -> "Stream":
         """Return the beginning of the stream."""
-        parts = {"X": self.X[:n_rows], "y": self.y[:n_rows], "codes": self.codes[:n_rows]}
-        return replace(self, **parts)
+        rows = slice(n_rows)
+        return replace(self, X=self.X[rows], y=self.y[rows], codes=self.codes[rows])
 
 
 @dataclass(frozen=True)
