@@ -52,12 +52,12 @@ class Contender:
             return f"{self.package} is not installed"
         if self.package == "capymoa" and shutil.which("java") is None:
             return "Java is not installed; Debian's package is default-jre-headless"
-        if self.name == ADAPTIVE and not hasattr(import_library("amforest"), _ADAPTIVE):
-            return f"this amforest has no {_ADAPTIVE}"
+        if self.name == ADAPTIVE and not hasattr(import_library("amforest"), ADAPTIVE_CLASS):
+            return f"this amforest has no {ADAPTIVE_CLASS}"
         return ""
 
 
-_ADAPTIVE = "AdaptiveAMFClassifier"
+ADAPTIVE_CLASS = "AdaptiveAMFClassifier"
 
 
 @cache
@@ -83,9 +83,16 @@ def scaled(stream: Stream) -> Floats:
     return result
 
 
+def new_model(class_name: str, seed: int, **options: Any) -> Any:
+    """Return a classifier of ours."""
+    return getattr(import_library("amforest"), class_name)(random_state=seed, **options)
+
+
 def _ours(class_name: str, is_scaled: bool, stream: Stream, seed: int, **options: Any) -> Run:
     """Run a classifier of ours, in one call."""
-    model = getattr(import_library("amforest"), class_name)(random_state=seed, **options)
+    if stream.categorical:
+        options["categorical_features"] = list(stream.categorical)
+    model = new_model(class_name, seed, **options)
     X = scaled(stream) if is_scaled else stream.X
     classes = np.arange(stream.n_classes)
     start = time.process_time()
@@ -174,7 +181,7 @@ CONTENDERS = {
             ADAPTIVE,
             "amforest's `AdaptiveAMFClassifier`",
             "amforest",
-            partial(_ours, _ADAPTIVE, False),
+            partial(_ours, ADAPTIVE_CLASS, False),
             n_seeds=3,
         ),
         Contender(

@@ -1,7 +1,6 @@
 """Runs of contenders on streams: cached, two at a time, with progress."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -10,11 +9,10 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.quality.contenders import CONTENDERS
+from benchmarks.quality.kept import FOLDER, slug
 from benchmarks.quality.scores import Scores, read, score
 from benchmarks.quality.streams import STREAMS
 from benchmarks.quality.variants import load
-
-FOLDER = Path("build/quality")
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Job:
         """The file of the result."""
         contender = CONTENDERS[self.contender]
         case = "-".join(filter(None, (self.stream, self.variant)))
-        folder = FOLDER / "runs" / _slug(f"{contender.name} {contender.version}") / _slug(case)
+        folder = FOLDER / "runs" / slug(f"{contender.name} {contender.version}") / slug(case)
         return folder / f"{self.max_rows}-{self.seed}.json"
 
     def run(self) -> Scores:
@@ -45,10 +43,6 @@ class Job:
         scores = score(predictions, stream.y, seconds)
         scores.write(self.path)
         return scores
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^\w.+-]+", "_", text)
 
 
 def jobs(

@@ -32,8 +32,9 @@ PAPER, RIVER, DRIFT, FILE = "paper", "river", "generated drift", "file"
 class Stream:
     """Rows in the order in which they are predicted and learned.
 
-    `X` holds raw numbers, with categories as one-hot columns. `codes` are the same rows with one
-    column per category, of its codes; `categorical` lists these columns.
+    `X` holds raw numbers, with categories as one-hot columns; `categorical` lists the columns of
+    codes, where a variant has them. `codes` are the same rows with one column of codes for each
+    categorical feature; `code_columns` lists these columns.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Stream:
     y: Labels
     n_classes: int
     codes: Floats
+    code_columns: tuple[int, ...] = ()
     categorical: tuple[int, ...] = ()
 
     def first(self, n_rows: int) -> "Stream":

@@ -37,7 +37,7 @@ def with_scales(stream: Stream, seed: int) -> Stream:
 
 def with_codes(stream: Stream, has_id: bool) -> Stream:
     """Return the stream with one column per categorical feature, and perhaps a unique ID."""
-    X, categorical = stream.codes, stream.categorical
+    X, categorical = stream.codes, stream.code_columns
     if has_id:
         ids = np.random.default_rng(0).permutation(len(stream.y))[:, None]
         categorical = (*categorical, X.shape[1])
