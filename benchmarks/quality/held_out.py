@@ -24,7 +24,7 @@ def _ours(stream: Stream, seed: int) -> Any:
     return new_model(ADAPTIVE_CLASS, seed, **options)
 
 
-_MODELS: dict[str, tuple[Callable[[Stream, int], Any], str]] = {
+MODELS: dict[str, tuple[Callable[[Stream, int], Any], str]] = {
     OURS: (_ours, ""),
     OURS_CODES: (_ours, CODES),
     AMF: (lambda _, seed: new_model("AMFClassifier", seed), ""),
@@ -46,7 +46,7 @@ def measure(name: str, model: str, seed: int, max_rows: int) -> float:
 
 
 def _auc(name: str, model: str, seed: int, max_rows: int) -> float:
-    make, variant = _MODELS[model]
+    make, variant = MODELS[model]
     stream = load(name, max_rows, variant)
     n_trained = int(TRAINED * len(stream.y))
     learner = make(stream, seed)

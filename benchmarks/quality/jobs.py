@@ -1,18 +1,20 @@
-"""Runs of contenders on streams: cached, two at a time, with progress."""
+"""Runs of contenders on streams, and tasks in several processes."""
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from benchmarks.quality.contenders import CONTENDERS
 from benchmarks.quality.kept import FOLDER, slug
 from benchmarks.quality.scores import Scores, read, score
 from benchmarks.quality.streams import STREAMS
 from benchmarks.quality.variants import load
+
+Task = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Job:
         folder = FOLDER / "runs" / slug(f"{contender.name} {contender.version}") / slug(case)
         return folder / f"{self.max_rows}-{self.seed}.json"
 
-    def run(self) -> Scores:
+    def __call__(self) -> Scores:
         """Return the scores; they are computed only once."""
         known = read(self.path)
         if known is not None:
@@ -50,41 +52,27 @@ def jobs(
     contenders: Iterable[str],
     *,
     max_rows: int,
-    max_seeds: int = 3,
+    n_seeds: int = 3,
     variant: str = "",
 ) -> Iterator[Job]:
-    """Yield the runs, as many seeds and rows as the contender is given."""
-    for name in streams:
-        for contender in (CONTENDERS[key] for key in contenders):
+    """Yield the runs: as many seeds and rows as the contender has time for."""
+    names = list(streams)
+    for contender in (CONTENDERS[key] for key in contenders):
+        for name in names:
             if contender.only_drift and not STREAMS[name].has_drift:
                 continue
-            for seed in range(min(contender.n_seeds, max_seeds)):
+            for seed in range(min(contender.n_seeds, n_seeds)):
                 yield Job(name, contender.name, seed, min(max_rows, contender.max_rows), variant)
 
 
-def _run(job: Job) -> Scores:
-    return job.run()
-
-
-def run_all(todo: Sequence[Job], n_workers: int) -> Iterator[tuple[Job, Scores | None]]:
-    """Yield each job with its scores as they are done, None if it failed; cached ones first."""
-    missing = []
-    for job in todo:
-        known = read(job.path)
-        if known is None:
-            missing.append(job)
-        else:
-            yield job, known
-    if not missing:
-        return
-    # A Java machine does not survive a fork.
+def run_all(tasks: Sequence[Task], n_workers: int) -> Iterator[tuple[int, Any]]:
+    """Yield the number of each task and its result as they are done, or the error of the task."""
+    # A Java machine does not survive a fork. Its threads would keep the process alive at the end.
     with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(_run, job): job for job in missing}
-        for future in as_completed(futures):
+        numbers = {pool.submit(task): i for i, task in enumerate(tasks)}
+        for future in as_completed(numbers):
             error = future.exception()
-            if error is not None:
-                print(f"{futures[future]} failed: {error!r}", flush=True)
-            yield futures[future], None if error else future.result()
+            yield numbers[future], error if error is not None else future.result()
 
 
 @dataclass(frozen=True)
@@ -107,12 +95,3 @@ def averaged(runs: Sequence[Scores]) -> Mean:
         runs[0].n_rows,
         len(runs),
     )
-
-
-def write_summary(path: Path, results: dict[str, dict[str, Mean]]) -> None:
-    """Write means by stream and contender as JSON."""
-    content = {
-        stream: {name: vars(result) for name, result in row.items()}
-        for stream, row in results.items()
-    }
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

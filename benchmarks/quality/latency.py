@@ -1,4 +1,4 @@
-"""How long single calls of `learn_one` take: does regrowing stop the stream?"""
+"""The time of single calls of `learn_one`: regrowing must not stop the stream."""
 
 import gc
 import time

@@ -1,4 +1,4 @@
-"""A long stream with drift and bounded memory: does the forest keep its size and its quality?"""
+"""A long stream with drift and bounded memory: the forest must keep its size and its quality."""
 
 import re
 import time
