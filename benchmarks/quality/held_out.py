@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.importing import import_library
-from benchmarks.quality.contenders import ADAPTIVE, ADAPTIVE_CLASS, new_model
+from benchmarks.quality.contenders import ADAPTIVE, ADAPTIVE_CLASS, new_model, scaled
 from benchmarks.quality.kept import kept
-from benchmarks.quality.streams import Floats, Stream
+from benchmarks.quality.streams import Stream
 from benchmarks.quality.variants import CODES, load
 
 STREAMS = ("adult", "bank", "default_cb", "spambase", "churn")
@@ -50,13 +49,7 @@ def _auc(name: str, model: str, seed: int, max_rows: int) -> float:
     stream = load(name, max_rows, variant)
     n_trained = int(TRAINED * len(stream.y))
     learner = make(stream, seed)
-    X = _scaled(stream) if model == AMF else stream.X
+    X = scaled(stream) if model == AMF else stream.X
     learner.fit(X[:n_trained], stream.y[:n_trained])
     p = learner.predict_proba(X[n_trained:])[:, 1]
     return float(roc_auc_score(stream.y[n_trained:], p))
-
-
-def _scaled(stream: Stream) -> Floats:
-    low, high = stream.X.min(axis=0), stream.X.max(axis=0)
-    result: Floats = (stream.X - low) / np.where(high > low, high - low, 1.0)
-    return result

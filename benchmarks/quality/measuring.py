@@ -22,7 +22,7 @@ from benchmarks.quality.jobs import Job, Task, averaged, jobs, run_all
 from benchmarks.quality.plan import Plan
 from benchmarks.quality.results import Results, Table
 from benchmarks.quality.scores import Scores
-from benchmarks.quality.streams import available_streams
+from benchmarks.quality.streams import STREAMS, available_streams
 from benchmarks.quality.variants import CODES, CODES_AND_ID, NOISE, SCALES
 from benchmarks.terminal import Bars
 from benchmarks.timing import one_core
@@ -264,8 +264,8 @@ BY_REQUEST = ("long", "ablation")
 
 def wanted_streams(plan: Plan, names: Sequence[str], say: Callable[[str], None]) -> list[str]:
     """Return the streams of a run, and say which ones have no file."""
-    requested = list(names or plan.streams or available_streams(()) or ())
+    requested = [*(names or plan.streams or STREAMS)]
     wanted = available_streams(requested)
-    for name in sorted({*(names or plan.streams)} - {*wanted}):
+    for name in sorted({*requested} - {*wanted}):
         say(f"skipped: {name}: its file does not exist; set AMFOREST_DATA")
     return wanted

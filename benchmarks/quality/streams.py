@@ -73,9 +73,9 @@ def load_stream(name: str, max_rows: int = MAX_ROWS) -> Stream:
     return replace(stream, name=name)
 
 
-def available_streams(names: Iterable[str] = ()) -> list[str]:
+def available_streams(names: Iterable[str] | None = None) -> list[str]:
     """Return those of the streams (by default of all) whose files exist."""
-    return [name for name in names or STREAMS if _is_available(name)]
+    return [name for name in (STREAMS if names is None else names) if _is_available(name)]
 
 
 def _is_available(name: str) -> bool:
