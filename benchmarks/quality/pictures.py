@@ -1,6 +1,6 @@
 """The pictures of docs/quality.md: markers and lightness differ as well as colors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
@@ -120,34 +120,48 @@ def log_loss(path: Path, table: Table, groups: Mapping[str, str]) -> None:
 _SHOWN = (ADAPTIVE, AMF, ARF_10, SRP_10, ARF_100)
 
 
-def quality_and_time(path: Path, table: Table) -> None:
-    """Draw the mean log-loss against the time per row, both relative to those of AMF."""
-    figure = Figure(figsize=(8.4, 4.6), layout="constrained")
-    axes = figure.subplots()
-    for contender, style in _STYLES.items():
+def quality_and_time(path: Path, table: Table, first_rows: Table, drifting: Set[str]) -> None:
+    """Draw the mean log-loss over AMF's against the time per row: all streams, and with drift."""
+    figure = Figure(figsize=(8.4, 4.2), layout="constrained")
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    with_drift = {name: row for name, row in table.items() if name in drifting}
+    _draw_points(panels[0], table, [*_ON_ALL, ADAPTIVE], "full")
+    _draw_points(panels[0], first_rows, [RIVER_ARF, RIVER_AMF], "none")
+    _draw_points(panels[1], with_drift, [*_ON_ALL, ARF_100, ADAPTIVE], "full")
+    for axes, title in zip(panels, ("all streams", "streams with drift"), strict=True):
+        axes.set(xscale="log", yscale="log", title=title, xlabel="CPU time per row (µs)")
+        axes.yaxis.set_major_locator(LogLocator(subs=tuple(range(1, 10))))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+        axes.margins(x=0.12, y=0.1)
+    panels[0].set_ylabel("log-loss over AMF's, geometric mean")
+    by_label: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            by_label.setdefault(label, handle)
+    figure.legend(
+        by_label.values(), by_label.keys(), loc="outside upper center", ncols=5, frameon=False
+    )
+    _finish(figure, list(panels), path)
+
+
+_ON_ALL = (AMF, ONELEARN, ARF_10, SRP_10, LB_10)
+
+
+def _draw_points(axes: Axes, table: Table, contenders: list[str], fill: str) -> None:
+    for contender in contenders:
         pairs = [
-            (row[contender], row[AMF])
-            for row in table.values()
-            if contender in row and AMF in row and contender != AMF_RAW
+            (row[contender], row[AMF]) for row in table.values() if contender in row and AMF in row
         ]
         if not pairs:
             continue
-        time = geometric_mean(ours["us_per_row"] for ours, _ in pairs)
-        loss = geometric_mean(ours["log_loss"] / amf["log_loss"] for ours, amf in pairs)
-        size = 95 if contender == ADAPTIVE else 65
-        axes.scatter([time], [loss], s=size, zorder=3, **style)
-        label = contender if len(pairs) == len(table) else f"{contender} ({len(pairs)} streams)"
-        offset = (8, 6)
-        axes.annotate(label, (time, loss), offset, textcoords="offset points", fontsize=9)
-    axes.set(xscale="log", yscale="log")
-    axes.set_xlabel("CPU time per row, predicting and learning (µs)")
-    axes.set_ylabel("log-loss over AMF's, geometric mean")
-    axes.yaxis.set_major_locator(LogLocator(subs=tuple(range(1, 10))))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
-    axes.margins(x=0.16, y=0.14)
-    _finish(figure, [axes], path)
+        time = geometric_mean(own["us_per_row"] for own, _ in pairs)
+        loss = geometric_mean(own["log_loss"] / amf["log_loss"] for own, amf in pairs)
+        style: dict[str, Any] = {"markersize": 10 if contender == ADAPTIVE else 8}
+        style |= _STYLES[contender] | {"fillstyle": fill, "linestyle": "none"}
+        label = contender if fill == "full" else f"{contender}, first rows"
+        axes.plot([time], [loss], label=label, **style)
 
 
 def _finish(figure: Figure, panels: list[Axes], path: Path) -> None:
