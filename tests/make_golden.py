@@ -124,8 +124,12 @@ class FromFrame(Golden):
         return model
 
 
+# Models of formats 1 and 2 had no such limit, and must be written as those of the newest.
+NO_LIMIT = {"max_categories": None}
+
+
 def params(**others: Any) -> dict[str, Any]:
-    return {"n_estimators": 2, "random_state": 1, **others}
+    return {"n_estimators": 2, "random_state": 1, **NO_LIMIT, **others}
 
 
 BOX = params(partition="unrestricted", bounds=[[0.0, 1.0], [-1.0, 2.0]])
@@ -136,6 +140,9 @@ GOLDEN: dict[str, Golden] = {
     "classifier_categories": Golden(
         lambda: AMFClassifier(**params(categorical_features=[0])), mixed_row
     ),
+    "classifier_others": Golden(
+        lambda: AMFClassifier(**params(categorical_features=[0], max_categories=2)), mixed_row
+    ),
     "classifier_weights": Golden(lambda: AMFClassifier(**params()), weight=weight),
     "classifier_limits": Golden(lambda: AMFClassifier(**params(max_nodes=10, max_bytes=9_999))),
     "classifier_box": Golden(lambda: AMFClassifier(**BOX, dirichlet=0.3), full_row),
@@ -144,7 +151,7 @@ GOLDEN: dict[str, Golden] = {
         label=lambda i: 3 + i % 4,
     ),
     "classifier_generator": Golden(
-        lambda: AMFClassifier(1, random_state=RandomState(7)), n_learned=3
+        lambda: AMFClassifier(1, random_state=RandomState(7), **NO_LIMIT), n_learned=3
     ),
     "classifier_unfitted": Golden(lambda: AMFClassifier(**params(step=0.5)), n_learned=0),
     "regressor": Golden(lambda: AMFRegressor(**params(step=None, bound=8.0)), label=target),
@@ -158,9 +165,12 @@ GOLDEN: dict[str, Golden] = {
         lambda: MondrianForestClassifier(**params(lifetime=50.0)), label=label
     ),
     "river_classifier": Golden(
-        lambda: river.AMFClassifier(2, seed=1), named_row, lambda i: i % 3 == 0, weight
+        lambda: river.AMFClassifier(2, seed=1, **NO_LIMIT), named_row, lambda i: i % 3 == 0, weight
     ),
-    "river_regressor": Golden(lambda: river.AMFRegressor(2, seed=1), named_row, target),
+    "river_others": Golden(
+        lambda: river.AMFRegressor(2, seed=1, max_categories=2), named_row, target
+    ),
+    "river_regressor": Golden(lambda: river.AMFRegressor(2, seed=1, **NO_LIMIT), named_row, target),
 }
 
 

@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
     m.attr("LARGEST_FEATURE") = kLargestFeature;
     m.attr("LARGEST_LABEL") = kLargestLabel;
     m.attr("LEAST_WEIGHT") = kLeastWeight;
+    m.attr("LEAST_MEMORY") = kLeastMemory;
 
     for (const Registration::Bind bind : Registration::all()) bind(m);
 }

@@ -7,15 +7,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from amforest.classifier import AMFClassifier
+    from amforest.classifier import AdaptiveAMFClassifier, AMFClassifier
     from amforest.model_io.checkpoint import Checkpoint
     from amforest.model_io.model_file import load, save
     from amforest.regressor import AMFRegressor
 
 __version__ = version("amforest")
-__all__ = ["AMFClassifier", "AMFRegressor", "Checkpoint", "load", "save"]
+__all__ = ["AMFClassifier", "AMFRegressor", "AdaptiveAMFClassifier", "Checkpoint", "load", "save"]
 _MODULES = {
     "AMFClassifier": "classifier",
+    "AdaptiveAMFClassifier": "classifier",
     "AMFRegressor": "regressor",
     "Checkpoint": "model_io",
     "load": "model_io",

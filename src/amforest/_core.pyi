@@ -19,6 +19,7 @@ MOST_COUNTED: float
 LARGEST_FEATURE: float
 LARGEST_LABEL: float
 LEAST_WEIGHT: float
+LEAST_MEMORY: int
 
 class Rng:
     def __init__(self, state: list[int]) -> None: ...
@@ -110,6 +111,35 @@ class WeightedClassifierForest(_Forest[int]): ...
 
 class ClassifierForest(_Forest[int]):
     def with_real_counts(self) -> WeightedClassifierForest: ...
+
+class AdaptiveClassifierForest(_Forest[int]):
+    def __init__(
+        self,
+        *,
+        n_numbers: int,
+        options: Options,
+        groups: list[tuple[int | None, bool, bool]],  # memory, is honest, is plain
+        n_estimators: int,
+        n_candidates: int,
+        row_limit: int,
+        mixer_rate: float,
+        seeds: NDArray[np.uint64] | None = None,
+        trees: _Table | None = None,
+        n_samples: int = 0,
+        categories: list[int] = ...,
+        **label_parameters: Any,
+    ) -> None: ...
+    @property
+    def groups(self) -> list[tuple[int | None, bool, bool]]: ...
+    @property
+    def tree_columns(self) -> NDArray[np.uint32]: ...
+    @property
+    def mixer_weights(self) -> _Floats: ...
+    @property
+    def n_regrows(self) -> NDArray[np.int64]: ...
+    @property
+    def n_remembered(self) -> int: ...
+    def predict_by_group(self, X: _Features, n_threads: int) -> _Floats: ...
 
 class RegressorForest(_Forest[float]): ...
 class UnrestrictedWeightedClassifierForest(_Forest[int]): ...

@@ -263,8 +263,8 @@ class OnlineDummyRegressor(RegressorMixin, _Dummy):
 
 
 _SHARED = (
-    *("n_estimators", "split_pure", "categorical_features", "max_nodes", "max_bytes"),
-    *("n_jobs", "random_state"),
+    *("n_estimators", "split_pure", "categorical_features", "max_categories", "max_nodes"),
+    *("max_bytes", "n_jobs", "random_state"),
 )
 
 
@@ -286,7 +286,7 @@ class MondrianForestClassifier(ForestClassifier):
         λ: no split has a later time.
     split_pure : bool, default=False
         Whether nodes whose labels are all equal are split, too.
-    categorical_features, max_nodes, max_bytes, classes, n_jobs, random_state
+    categorical_features, max_categories, max_nodes, max_bytes, classes, n_jobs, random_state
         As in `AMFClassifier`.
 
     Attributes
@@ -332,6 +332,7 @@ class MondrianForestClassifier(ForestClassifier):
         lifetime: float = np.inf,
         split_pure: bool = False,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         classes: ArrayLike | None = None,
@@ -343,6 +344,7 @@ class MondrianForestClassifier(ForestClassifier):
         self.lifetime = lifetime
         self.split_pure = split_pure
         self.categorical_features = categorical_features
+        self.max_categories = max_categories
         self.max_nodes = max_nodes
         self.max_bytes = max_bytes
         self.classes = classes

@@ -1,9 +1,9 @@
-"""AMFClassifier: the Aggregated Mondrian Forest for classification."""
+"""Classifiers: AMFClassifier, the paper's forest, and AdaptiveAMFClassifier."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from amforest._core import Options
 from amforest._forest.class_labels import ClassLabels, distinct_classes, distinct_labels
 from amforest._forest.core_handle import (
+    AdaptiveCore,
     Core,
     Fitted,
     Labels,
@@ -21,15 +22,21 @@ from amforest._forest.core_handle import (
     join_parts,
     predict_row,
 )
-from amforest._forest.core_options import aggregation_options, box_of
+from amforest._forest.core_options import (
+    adaptive_groups,
+    adaptive_tree_options,
+    aggregation_options,
+    box_of,
+)
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
 from amforest._forest.inputs import Features, count_rows
+from amforest._forest.limits import MOST_ROWS
 from amforest._forest.losses import Floats
 
 
 class ForestClassifier(ClassifierMixin, Estimator):
-    """The base of `AMFClassifier` and `MondrianForestClassifier`."""
+    """The base of all classifiers that are forests."""
 
     step: float
     classes: ArrayLike | None
@@ -281,6 +288,9 @@ class AMFClassifier(ForestClassifier):
         the columns of a data frame with a categorical dtype. Each category is treated as a column
         of its own that is 1 or 0. Any hashable value may be a category, and new categories may
         appear at any time.
+    max_categories : int, default=256
+        The first so many categories of a feature have a column of their own; all later ones share
+        one column. At most 65,534. None means no limit; then more than 65,535 are an error.
     max_nodes, max_bytes : int, default=None
         The largest size of the forest, in nodes and in bytes of memory. Each tree has an equal
         part. A full tree stops splitting, and continues to learn with the leaves it has.
@@ -301,6 +311,7 @@ class AMFClassifier(ForestClassifier):
         Which of them hold categories.
     categories_ : dict
         Their categories, in the order in which they appeared, by name or else index of the feature.
+        Behind the first `max_categories`, one value stands for all others, if there were more.
     n_samples_seen_ : int
         How many rows were learned.
 
@@ -345,6 +356,7 @@ class AMFClassifier(ForestClassifier):
         partition: str = "restricted",
         bounds: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         classes: ArrayLike | None = None,
@@ -362,6 +374,7 @@ class AMFClassifier(ForestClassifier):
         self.partition = partition
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.max_categories = max_categories
         self.max_nodes = max_nodes
         self.max_bytes = max_bytes
         self.classes = classes
@@ -373,3 +386,242 @@ class AMFClassifier(ForestClassifier):
 
     def _box(self, encoder: Encoder) -> Features | None:
         return box_of(self, encoder)
+
+
+class AdaptiveAMFClassifier(ForestClassifier):
+    """Adaptive forest for classification: selects features, follows drift and forgets.
+
+    Groups of aggregated Mondrian trees remember different numbers of rows. From time to time each
+    tree is regrown from the rows that it remembers: labels choose its splits, and features may have
+    any scale. A mixer, which learns online, combines the groups. There is nothing to tune, and
+    memory is bounded, but for the trees that remember all rows.
+
+    Parameters
+    ----------
+    n_estimators : int, default=5
+        The number of trees of each group. 10 are some 4 % better, and take twice as long.
+    memories : sequence of int or None, default=(None, 4000, 1000, 250, 60, 15)
+        For each of them a group of trees that remember so many rows, at least 8. None means all
+        rows, as far as `row_limit` permits. One more group is never regrown from labels.
+    honest_memories : sequence of int or None, default=(None, 4000)
+        The memories of further groups, in which some rows choose the splits and others weigh the
+        predictions. They are better where labels are noisy.
+    n_candidates : int, default=30
+        The number of random splits of which a regrown tree takes the best. 1 means splits that do
+        not depend on labels.
+    mixer_rate : float, default=0.01
+        The learning rate of the mixer. 0 means that all groups always have the same weight.
+    row_limit : int, default=65536
+        How many of the last rows are stored, from which trees are regrown.
+    step : float, default=1.0
+        η, the learning rate of the aggregation in each tree.
+    use_aggregation : bool, default=True
+        Average over all prunings. If False, a tree predicts with the leaf alone.
+    dirichlet : float, default=None
+        α, the count of each class before any label is seen: a node predicts class k with
+        probability (n_k + α) / (n + α n_classes). None means 0.5 for two classes, 0.01 for more.
+    split_pure : bool, default=False
+        Whether nodes whose labels are all equal are split, too.
+    categorical_features : array-like of bool, int or str, "from_dtype" or None, \
+            default="from_dtype"
+        The columns that hold categories: a mask, their indices or their names. "from_dtype" means
+        the columns of a data frame with a categorical dtype. Each tree turns a category into a
+        number: the smoothed frequency of a class among some of the rows that it remembers. Any
+        hashable value may be a category, and new categories may appear at any time.
+    max_categories : int, default=10000
+        The first so many categories of a feature are told apart; all later ones are one. At most
+        65,534. None means no limit; then more than 65,535 are an error.
+    max_nodes, max_bytes : int, default=None
+        The largest size of the forest, in nodes and in bytes of memory, the stored rows included.
+        Trees that reach their part of it are regrown from the newest rows, so that the forest goes
+        on learning. Short memories get what they need first.
+    classes : array-like, default=None
+        Classes that are known before they appear. Others are added with their first row; `fit`
+        adds all classes of y at the start.
+    n_jobs : int, default=None
+        The number of threads. None means 1, -1 all cores. It never changes the result.
+    random_state : int, RandomState instance or None, default=None
+        The same number gives the same forest, however the stream is cut into batches.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    memory_names_ : list of str
+        The groups: "all", "4000", …, "all, honest", …, and "plain" for the group that is never
+        regrown from labels.
+    memory_weights_ : ndarray of shape (n_groups,)
+        The weights of the groups in the mixer. Their sum may differ from 1: beyond it predictions
+        are sharper than the groups'.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had names.
+    is_categorical_ : ndarray of shape (n_features_in_,)
+        Which of them hold categories.
+    categories_ : dict
+        Their categories, in the order in which they appeared, by name or else index of the feature.
+        Behind the first `max_categories`, one value stands for all others, if there were more.
+    n_samples_seen_ : int
+        How many rows were learned.
+
+    See Also
+    --------
+    AMFClassifier : The paper's forest, which never forgets.
+
+    Examples
+    --------
+    Labels are flipped halfway, and the forest recovers:
+
+    >>> import numpy as np
+    >>> from amforest import AdaptiveAMFClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)) * [1, 1e6, 1e-6]
+    >>> y = (X[:, 1] > 0) ^ (np.arange(2000) >= 1000)
+    >>> forest = AdaptiveAMFClassifier(random_state=0)
+    >>> is_right = forest.partial_fit_predict_proba(X, y).argmax(axis=1) == y
+    >>> [round(float(is_right[i : i + 200].mean()), 2) for i in (800, 1000, 1200)]
+    [0.99, 0.86, 0.98]
+    >>> forest.memory_names_[:3]
+    ['all', '4000', '1000']
+    """
+
+    is_adaptive: ClassVar[bool] = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{
+            name: Estimator._parameter_constraints[name]
+            for name in (
+                *("n_estimators", "step", "use_aggregation", "split_pure", "categorical_features"),
+                *("max_categories", "max_nodes", "max_bytes", "n_jobs", "random_state"),
+            )
+        },
+        "memories": [tuple, list],
+        "honest_memories": [tuple, list],
+        "n_candidates": [Interval(Integral, 1, 10_000, closed="both")],
+        "mixer_rate": [Interval(Real, 0, 1, closed="both")],
+        "row_limit": [Interval(Integral, 16, MOST_ROWS, closed="both")],
+        "dirichlet": [Interval(Real, 1e-100, 1e100, closed="both"), None],
+        "classes": ["array-like", None],
+    }
+
+    def __init__(
+        self,
+        n_estimators: int = 5,
+        *,
+        memories: Sequence[int | None] = (None, 4000, 1000, 250, 60, 15),
+        honest_memories: Sequence[int | None] = (None, 4000),
+        n_candidates: int = 30,
+        mixer_rate: float = 0.01,
+        row_limit: int = 65_536,
+        step: float = 1.0,
+        use_aggregation: bool = True,
+        dirichlet: float | None = None,
+        split_pure: bool = False,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        max_categories: int | None = 10_000,
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
+        classes: ArrayLike | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.memories = memories
+        self.honest_memories = honest_memories
+        self.n_candidates = n_candidates
+        self.mixer_rate = mixer_rate
+        self.row_limit = row_limit
+        self.step = step
+        self.use_aggregation = use_aggregation
+        self.dirichlet = dirichlet
+        self.split_pure = split_pure
+        self.categorical_features = categorical_features
+        self.max_categories = max_categories
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def memory_names_(self) -> list[str]:
+        """The names of the groups."""
+        self._attributes()
+        return [
+            "plain" if plain else f"{memory or 'all'}{', honest' if honest else ''}"
+            for memory, honest, plain in self._adaptive_core().groups
+        ]
+
+    @property
+    def memory_weights_(self) -> Floats:
+        """The weights of the groups in the mixer."""
+        self._attributes()
+        return self._adaptive_core().mixer_weights
+
+    def predict_proba_by_memory(self, X: ArrayLike) -> Floats:
+        """Predict the probabilities of the classes with each group: the mean of its trees.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_groups, n_classes)
+            Groups are in the order of `memory_names_`.
+        """
+        return self._predict("predict_by_group", X)[0]
+
+    def predict_proba_by_tree(self, X: ArrayLike) -> Floats:
+        """Predict the probabilities of the classes with each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_trees, n_classes)
+            The trees of the first group come first.
+        """
+        return super().predict_proba_by_tree(X)
+
+    def stats(self) -> dict[str, Any]:
+        """Return the size of the model, its progressive loss, and what it remembers.
+
+        Returns
+        -------
+        dict
+            As for `AMFClassifier`; also `regrows`, how many trees of each group were regrown, and
+            `remembered_rows`, the rows that are stored.
+        """
+        regrows: dict[str, int] = {}
+        n_remembered = 0
+        if self._handle.fitted is not None:
+            core = self._adaptive_core()
+            by_group = core.n_regrows.reshape(len(core.groups), -1).sum(axis=1)
+            regrows = dict(zip(self.memory_names_, by_group.tolist(), strict=True))
+            n_remembered = core.n_remembered
+        return super().stats() | {"regrows": regrows, "remembered_rows": n_remembered}
+
+    def _adaptive_core(self) -> AdaptiveCore:
+        return cast(AdaptiveCore, self._fitted().core)
+
+    def _n_trees(self) -> int:
+        return len(adaptive_groups(self)) * int(self.n_estimators)
+
+    def _new_core(self, labels: Any, **features: Any) -> Core:
+        del features["bounds"]
+        return super()._new_core(
+            labels,
+            groups=adaptive_groups(self),
+            n_estimators=int(self.n_estimators),
+            n_candidates=int(self.n_candidates),
+            row_limit=int(self.row_limit),
+            mixer_rate=float(self.mixer_rate),
+            **features,
+        )
+
+    def _options(self, n_features: int) -> Options:
+        return adaptive_tree_options(self)

@@ -63,6 +63,9 @@ class AMFRegressor(RegressorMixin, Estimator):
         the columns of a data frame with a categorical dtype. Each category is treated as a column
         of its own that is 1 or 0. Any hashable value may be a category, and new categories may
         appear at any time.
+    max_categories : int, default=256
+        The first so many categories of a feature have a column of their own; all later ones share
+        one column. At most 65,534. None means no limit; then more than 65,535 are an error.
     max_nodes, max_bytes : int, default=None
         The largest size of the forest, in nodes and in bytes of memory. Each tree has an equal
         part. A full tree stops splitting, and continues to learn with the leaves it has.
@@ -81,6 +84,7 @@ class AMFRegressor(RegressorMixin, Estimator):
         Which of them hold categories.
     categories_ : dict
         Their categories, in the order in which they appeared, by name or else index of the feature.
+        Behind the first `max_categories`, one value stands for all others, if there were more.
     n_samples_seen_ : int
         How many rows were learned.
 
@@ -119,6 +123,7 @@ class AMFRegressor(RegressorMixin, Estimator):
         partition: str = "restricted",
         bounds: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         n_jobs: int | None = None,
@@ -135,6 +140,7 @@ class AMFRegressor(RegressorMixin, Estimator):
         self.partition = partition
         self.bounds = bounds
         self.categorical_features = categorical_features
+        self.max_categories = max_categories
         self.max_nodes = max_nodes
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs

@@ -56,6 +56,7 @@ class _River(base.Estimator):
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
         categorical_features: Requested = "from_dtype",
+        max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         n_jobs: int | None = None,
@@ -69,6 +70,7 @@ class _River(base.Estimator):
         self.predict_extends = predict_extends
         self.split_prior = split_prior
         self.categorical_features = categorical_features
+        self.max_categories = max_categories
         self.max_nodes = max_nodes
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
@@ -108,7 +110,7 @@ class _River(base.Estimator):
                 self._model.learn_one(row, y, w)
                 return
             with handle.learning([x]):  # features or categories may be new, or missing
-                columns = columns.extend_by_row(x, self.categorical_features)
+                columns = columns.extend_by_row(x, self.categorical_features, self.max_categories)
                 learn_named_row(self._model, columns, columns.row(x), y, w)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series | None = None) -> None:
@@ -135,7 +137,9 @@ class _River(base.Estimator):
         if not len(X):
             return
         with self._handle.learning(X):
-            columns = columns_of(self._handle.fitted).extend_by_frame(X, self.categorical_features)
+            columns = columns_of(self._handle.fitted).extend_by_frame(
+                X, self.categorical_features, self.max_categories
+            )
             learn_named_rows(self._model, columns, columns.rows(X), labels, weights)
 
     @property
@@ -245,6 +249,9 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
     categorical_features
         The names of features that hold categories, of any hashable type. "from_dtype" means the
         features whose first value is text.
+    max_categories
+        The first so many categories of a feature have a column of their own; all later ones share
+        one column. None means no limit.
     seed
         The same number gives the same forest.
 
@@ -272,6 +279,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
         categorical_features: Requested = "from_dtype",
+        max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         n_jobs: int | None = None,
@@ -287,6 +295,7 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
             predict_extends=predict_extends,
             split_prior=split_prior,
             categorical_features=categorical_features,
+            max_categories=max_categories,
             max_nodes=max_nodes,
             max_bytes=max_bytes,
             n_jobs=n_jobs,
@@ -341,6 +350,9 @@ class AMFRegressor(_River, base.MiniBatchRegressor):
     categorical_features
         The names of features that hold categories, of any hashable type. "from_dtype" means the
         features whose first value is text.
+    max_categories
+        The first so many categories of a feature have a column of their own; all later ones share
+        one column. None means no limit.
     seed
         The same number gives the same forest.
 

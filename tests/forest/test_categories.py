@@ -418,8 +418,10 @@ def test_a_frame_with_other_types_is_looked_up_by_its_values():
 
 def test_there_may_be_65535_categories_and_no_more():
     rows = np.arange(MOST_CATEGORIES)[:, None]
-    model = AMFClassifier(1, categorical_features=[0], split_pure=False, random_state=0)
+    model = AMFClassifier(1, categorical_features=[0], max_categories=None, random_state=0)
     model.partial_fit(rows[:1], [0]).partial_fit(rows, np.zeros(len(rows), int))
-    with pytest.raises(ValueError, match="X's column 0 has 65536 categories; the limit is 65535"):
+    with pytest.raises(
+        ValueError, match="X's column 0 has 65536 categories; the limit is 65535: set"
+    ):
         model.partial_fit([[MOST_CATEGORIES]], [0])
     assert len(model.categories_[0]) == MOST_CATEGORIES

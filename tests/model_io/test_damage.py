@@ -222,6 +222,9 @@ HOSTILE = {
         "river_classifier",
         put([GENERATOR, "c"], "columns", "numbers"),
     ),
+    "others before the last": ("classifier", put([[{"others": None}, "a"]], *FITTED, "categories")),
+    "others alone": ("classifier", put([[{"others": None}]], *FITTED, "categories")),
+    "others twice": ("classifier", put([2 * [{"others": None}]], *FITTED, "categories")),
     "river's categories twice": ("river_classifier", put([["u", "v"]], *FITTED, "categories")),
     "names within river's": ("river_classifier", put(list("abcde"), *FITTED, "names")),
     "categorical features that cannot be": (

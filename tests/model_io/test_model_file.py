@@ -19,6 +19,7 @@ import amforest
 from amforest import AMFClassifier, AMFRegressor
 from amforest.baselines import MondrianForestClassifier, OnlineDummyClassifier
 from amforest.model_io import model_file, safetensors_bytes
+from amforest.model_io.document import FORMAT
 from amforest.model_io.model_file import ModelFormatError, from_bytes
 
 X = np.random.default_rng(0).normal(size=(120, 3)).astype(np.float32)
@@ -191,9 +192,10 @@ def resealed(data, change):
 def test_a_newer_format_says_what_to_do():
     def renew(document, arrays):
         document.clear()
-        document |= {"format": 3, "library": "9.9", "whatever": []}
+        document |= {"format": FORMAT + 1, "library": "9.9", "whatever": []}
 
-    with pytest.raises(ModelFormatError, match=r"format 3, written by amforest 9\.9; .* install a"):
+    message = rf"format {FORMAT + 1}, written by amforest 9\.9; .* install a"
+    with pytest.raises(ModelFormatError, match=message):
         from_bytes(resealed(MODELS["regression"]().to_bytes(), renew))
 
 

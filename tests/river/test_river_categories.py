@@ -10,6 +10,8 @@ import pytest
 pytest.importorskip("river")
 
 import amforest
+from amforest._forest.categories import OTHERS
+from amforest.model_io import from_bytes
 from amforest.river import AMFClassifier, AMFRegressor
 from helpers import tables
 from river import evaluate, metrics
@@ -103,6 +105,30 @@ def test_copies_go_on_as_the_model_does():
     whole = bits(learn(AMFClassifier(2, seed=1), ROWS))
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert bits(learn(other, ROWS[100:])) == whole
+
+
+@pytest.mark.parametrize("shape", [list, with_gaps])
+@pytest.mark.parametrize("cut", [1, 7, 250])
+def test_later_categories_share_a_column_however_they_come(shape, cut):
+    rows = shape(ROWS)
+    X, y = pd.DataFrame([x for x, _ in rows]), pd.Series([y for _, y in rows])
+    towns = X["town"].dropna().unique()[:4].tolist()
+    many = AMFClassifier(3, max_categories=4, seed=1)
+    for start in range(0, len(rows), cut):
+        many.learn_many(X[start : start + cut], y[start : start + cut])
+    one = learn(AMFClassifier(3, max_categories=4, seed=1), rows)
+    loaded = from_bytes(learn(AMFClassifier(3, max_categories=4, seed=1), rows[:60]).to_bytes())
+    is_other = {x["town"] for x, _ in rows if "town" in x} - set(towns)
+    renamed = [(x | {"town": "other"} if x.get("town") in is_other else x, y) for x, y in rows]
+    expected = learn(AMFClassifier(3, max_categories=None, seed=1), renamed)
+    for model in (many, one, learn(loaded, rows[60:])):
+        assert bits(model) == bits(expected)
+        assert model.to_sklearn().categories_["town"] == [*towns, OTHERS]
+    x = {"town": "nowhere", "size": 0.3}
+    assert one.predict_proba_one(x) == expected.predict_proba_one(x | {"town": "other"})
+    back = AMFClassifier.from_sklearn(one.to_sklearn())
+    assert back.max_categories == 4
+    assert back.predict_proba_one(x) == one.predict_proba_one(x)
 
 
 def test_predicting_makes_no_category_known():

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <shared_mutex>
@@ -18,6 +16,7 @@
 
 #include "amforest/base/parallel.hpp"
 #include "amforest/base/require.hpp"
+#include "amforest/base/shared_lock.hpp"
 #include "amforest/io/tree_table.hpp"
 #include "amforest/predictor.hpp"
 #include "amforest/rows.hpp"
@@ -52,7 +51,7 @@ template <class Partition, LabelModel Labels> class Forest {
                   std::make_shared<Parameters>(parameters)},
           n_rows_(0) {
         require(layout.extends(other.layout()), "features and categories must not become fewer");
-        const auto lock = other.read_lock();
+        const auto lock = other.lock_.read();
         other.common_.parameters->check_successor(parameters);
         n_rows_ = other.n_rows_;
         trees_.reserve(other.n_trees());
@@ -65,23 +64,16 @@ template <class Partition, LabelModel Labels> class Forest {
     const Options &options() const { return common_.options; }
     std::size_t n_trees() const { return trees_.size(); }
 
-    // The right to read the forest, together with others. A learner that waits comes first:
-    // otherwise many who predict could keep it waiting for ever.
-    std::shared_lock<std::shared_mutex> read_lock() const {
-        if (learner_waits_) const std::lock_guard wait(gate_);
-        return std::shared_lock(mutex_);
-    }
-
     // Calls use(parameters, trees, n_rows), which belong to one moment, and returns what it
     // returns.
     template <class Use> auto inspect(const Use &use) const {
-        const auto lock = read_lock();
+        const auto lock = lock_.read();
         return use(std::as_const(*common_.parameters), std::span<const Tree>(trees_), n_rows_);
     }
 
     // The numbers of a prediction; a new class adds one.
     std::size_t prediction_size() const {
-        const auto lock = read_lock();
+        const auto lock = lock_.read();
         return size_now();
     }
 
@@ -115,7 +107,7 @@ template <class Partition, LabelModel Labels> class Forest {
               std::size_t n_outputs = 0, const std::optional<Parameters> &parameters = {})
             : forest_(forest), n_outputs_(n_outputs), parameters_(parameters),
               by_tree_(forest.n_trees() * std::min(n_rows, forest.chunk_size()) * n_outputs) {
-            const auto lock = forest.write_lock();
+            const auto lock = forest.lock_.write();
             if (parameters) forest.common_.parameters->check_update(*parameters);
             forest.make_room(n_rows, weights);
             make_mixtures();
@@ -187,7 +179,7 @@ template <class Partition, LabelModel Labels> class Forest {
             const Layout &layout = forest_.layout();
             while (blocks_.size() < std::min(n_threads, forest_.n_trees()))
                 blocks_.emplace_back(layout, PreparedRows::block_size(layout));
-            auto lock = forest_.write_lock();
+            auto lock = forest_.lock_.write();
             forest_.make_room(X.n_rows, weights);
             make_mixtures();
             if (parameters_) {
@@ -229,7 +221,7 @@ template <class Partition, LabelModel Labels> class Forest {
                 forest_.options(), *forest_.common_.parameters,
                 std::span(mixtures_).subspan(worker * mixture_size_, mixture_size_));
             predictor.predict(
-                trees, [&](std::size_t) { return x; }, 0, 1,
+                trees, [&](std::size_t, std::size_t) { return x; }, 0, 1,
                 [&](std::size_t t, std::size_t, const auto &prediction) {
                     std::ranges::copy(prediction.first(n_outputs_), place_of(t));
                 });
@@ -246,7 +238,7 @@ template <class Partition, LabelModel Labels> class Forest {
     // rows would add up to too much.
     [[nodiscard]] bool learn(const Matrix &x, Label y, double weight) {
         const PreparedRows rows(layout(), x);
-        const auto lock = write_lock();
+        const auto lock = lock_.write();
         require(Labels::accepts(*common_.parameters, y), Labels::kAccepted);
         if (largest_weight() + weight > Labels::kMost) return false;
         make_room(1, {&weight, 1});
@@ -257,7 +249,7 @@ template <class Partition, LabelModel Labels> class Forest {
 
     // out[row][output], with as many outputs as the forest has now. Returns how many.
     std::size_t predict(const Matrix &X, std::vector<double> &out, std::size_t n_threads) const {
-        const auto lock = read_lock();
+        const auto lock = lock_.read();
         const std::size_t size = size_now();
         out.assign(X.n_rows * size, 0.0);
         for_each_prediction(X, n_threads, [&](std::size_t, std::size_t i, const auto &prediction) {
@@ -270,7 +262,7 @@ template <class Partition, LabelModel Labels> class Forest {
     // The same for each tree: out[row][tree][output].
     std::size_t predict_by_tree(const Matrix &X, std::vector<double> &out,
                                 std::size_t n_threads) const {
-        const auto lock = read_lock();
+        const auto lock = lock_.read();
         const std::size_t size = size_now();
         out.resize(X.n_rows * n_trees() * size);
         for_each_prediction(X, n_threads,
@@ -282,20 +274,21 @@ template <class Partition, LabelModel Labels> class Forest {
 
     // out[row][tree]
     void weighted_depth(const Matrix &X, double *out, std::size_t n_threads) const {
-        const auto lock = read_lock();
+        const auto lock = lock_.read();
         with_points(X, [&](const auto &point_at) {
-            for_each_block(
-                X.n_rows, worth_while(X, n_threads), [&](std::size_t first, std::size_t last) {
-                    for (std::size_t t = 0; t < n_trees(); ++t)
-                        for (std::size_t i = first; i < last; ++i)
-                            out[i * n_trees() + t] = trees_[t].weighted_depth(point_at(i).values);
-                });
+            for_each_block(X.n_rows, worth_while(X, n_threads),
+                           [&](std::size_t first, std::size_t last) {
+                               for (std::size_t t = 0; t < n_trees(); ++t)
+                                   for (std::size_t i = first; i < last; ++i)
+                                       out[i * n_trees() + t] =
+                                           trees_[t].weighted_depth(point_at(t, i).values);
+                           });
         });
     }
 
     // out[row][tree] = the leaf, as a row of the tree's table
     void apply(const Matrix &X, std::int64_t *out, std::size_t n_threads) const {
-        const auto lock = read_lock();
+        const auto lock = lock_.read();
         for_each_index(n_trees(), n_threads, [&](std::size_t t, std::size_t) {
             const std::vector<std::int64_t> table_row = table_rows_of_leaves(trees_[t].arena());
             for (std::size_t i = 0; i < X.n_rows; ++i)
@@ -391,9 +384,9 @@ template <class Partition, LabelModel Labels> class Forest {
     // Calls use(point_at). Only ranges need more than the values as they are.
     template <class Use> void with_points(const Matrix &X, const Use &use) const {
         if (!options().predicts_from_ranges())
-            return use([&](std::size_t i) { return Point{X[i], nullptr}; });
+            return use([&](std::size_t, std::size_t i) { return Point{X[i], nullptr}; });
         const PreparedRows rows(layout(), X);
-        use([&](std::size_t i) { return rows[i]; });
+        use([&](std::size_t, std::size_t i) { return rows[i]; });
     }
 
     void divide_by_trees(std::span<double> sums) const {
@@ -401,15 +394,6 @@ template <class Partition, LabelModel Labels> class Forest {
     }
 
     std::size_t size_now() const { return Labels::prediction_size(*common_.parameters); }
-
-    // The right to change the forest, alone.
-    std::unique_lock<std::shared_mutex> write_lock() {
-        const std::lock_guard ahead(gate_);
-        learner_waits_ = true;
-        std::unique_lock lock(mutex_);
-        learner_waits_ = false;
-        return lock;
-    }
 
     // Room for all that learning the rows may need, before anything changes.
     void make_room(std::size_t n_rows, std::span<const double> weights) {
@@ -439,10 +423,8 @@ template <class Partition, LabelModel Labels> class Forest {
 
     Common common_;
     std::vector<Tree> trees_;
-    std::size_t n_rows_;              // learned
-    mutable std::shared_mutex mutex_; // many may predict, or one may learn
-    mutable std::mutex gate_;         // before it
-    std::atomic<bool> learner_waits_ = false;
+    std::size_t n_rows_; // learned
+    SharedLock lock_;    // many may predict, or one may learn
 };
 
 } // namespace amforest

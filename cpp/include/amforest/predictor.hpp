@@ -33,7 +33,8 @@ template <class Partition, LabelModel Labels> class Predictor {
         return 2 * Labels::mixture_size(parameters);
     }
 
-    // Calls use(t, i, prediction) for all trees and rows [first, last), tree after tree.
+    // Calls use(t, i, prediction) for all trees and rows [first, last), tree after tree;
+    // `point_at(t, i)` is row i as tree t sees it.
     template <class PointAt, class Use>
     void predict(std::span<const Tree> trees, const PointAt &point_at, std::size_t first,
                  std::size_t last, const Use &use) {
@@ -59,7 +60,7 @@ template <class Partition, LabelModel Labels> class Predictor {
         for (std::size_t t = 0; t < trees.size(); ++t)
             for (std::size_t i = first; i < last; ++i)
                 hand_on(trees[t], t, i, use, [&](std::span<double> mixture) {
-                    add_from_ranges(trees[t], point_at(i), mixture);
+                    add_from_ranges(trees[t], point_at(t, i), mixture);
                 });
     }
 
@@ -85,7 +86,7 @@ template <class Partition, LabelModel Labels> class Predictor {
         for (Pair begin{0, first}, end = begin; begin.t < trees.size();) {
             std::size_t count = 0;
             for (; end.t < trees.size() && count < kTogether; end = next(end), ++count) {
-                trees[end.t].start(walks_[count], point_at(end.i).values);
+                trees[end.t].start(walks_[count], point_at(end.t, end.i).values);
                 order_[count] = &walks_[count];
             }
             const std::span<Walk *> walks = std::span(order_).first(count);

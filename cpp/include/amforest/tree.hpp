@@ -59,6 +59,15 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         make_room(1);
     }
 
+    // Forgets everything and keeps the memory.
+    void reset(const Rng::State &seed, std::span<const float> feature_weights) {
+        partition_.reset(feature_weights);
+        labels_.clear();
+        way_up_.clear();
+        rng_ = Rng(seed);
+        n_rows_ = 0;
+    }
+
     Partition &partition() { return partition_; }
     const Partition &partition() const { return partition_; }
     Labels &labels() { return labels_; }
@@ -66,6 +75,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     NodeArena &arena() { return partition_.arena(); }
     const NodeArena &arena() const { return partition_.arena(); }
     const Rng::State &rng_state() const { return rng_.state(); }
+    Rng &rng() { return rng_; }
     const Options &options() const { return options_; }
     bool is_empty() const { return arena().root() == kNone; }
     // The rows learned, and the sum of their weights.
@@ -76,6 +86,9 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     }
     std::size_t n_nodes() const { return arena().n_inner() + arena().n_leaves(); }
     std::size_t bytes() const { return arena().bytes() + labels_.bytes(); }
+    // Before the first leaf; and of one more leaf and inner node at most.
+    std::size_t empty_bytes() const { return arena().empty_bytes() + labels_.empty_bytes(); }
+    std::size_t split_bytes() const { return arena().split_bytes() + labels_.split_bytes(); }
 
     // Room for `count` splits: learning as many rows cannot fail after that.
     void make_room(std::size_t count) {
@@ -85,6 +98,38 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     }
 
     bool is_full() const { return arena().n_leaves() >= max_leaves_; }
+    std::size_t max_leaves() const { return max_leaves_; }
+    void set_max_leaves(std::size_t max_leaves) { max_leaves_ = max_leaves; }
+
+    // Nodes that are not the result of learning: a split, without labels; and a leaf.
+    NodeId add_grown(const InnerNode &node) {
+        labels_.add_inner();
+        const NodeId v = arena().add_inner(node);
+        if (options_.use_aggregation)
+            set_odds(arena().inner(v).weight, odds_above_leaf(options_.split_prior.alpha));
+        return v;
+    }
+    NodeId add_grown(const Range &range) {
+        labels_.add_leaf();
+        return arena().add_leaf(range);
+    }
+
+    // Learns a row in the tree as it is, from its leaf upward; `parent_of(v)` is kStem above the
+    // root. A row that is not charged is only counted.
+    template <class ParentOf>
+    void replay(NodeId leaf, Label y, double weight, bool is_charged, const ParentOf &parent_of) {
+        ++n_rows_;
+        const bool weighs = is_charged && options_.use_aggregation;
+        if (weighs)
+            learn_in_leaf(leaf, y, weight);
+        else
+            labels_.update(leaf, y, weight);
+        for (NodeId v = parent_of(leaf); v != kStem; v = parent_of(v))
+            if (weighs)
+                gain_ = weigh(arena().inner(v).weight, charge(v, y, weight), gain_);
+            else
+                labels_.update(v, y, weight);
+    }
 
     // After the odds were set from outside.
     void refresh_shares() {
@@ -118,6 +163,27 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         ++n_rows_;
     }
 
+    // After the descent: adds up the mixture of the nodes on the path, as `finish` does.
+    void predict_on_path(std::span<double> mixture) {
+        const Stack<Step> &path = partition_.path();
+        if (is_empty()) return labels_.add_default(1.0, mixture);
+        std::array<Share, 32> taken;
+        std::size_t n_taken = 0;
+        double reach = 1;
+        for (std::size_t i = 1; i < path.size(); ++i) {
+            const NodeId v = path[i].inner;
+            const double share = arena().inner(v).weight.share;
+            taken[n_taken] = {v, share};
+            n_taken += std::bit_cast<std::uint64_t>(share) != 0 ? 1 : 0;
+            if (n_taken < taken.size()) continue;
+            reach = labels_.add_predictions(std::span(taken), reach, mixture);
+            n_taken = 0;
+        }
+        reach = labels_.add_predictions(std::span(taken).first(n_taken), reach, mixture);
+        const Step &last = path.back();
+        labels_.add_prediction(arena().inner(last.inner).child[last.side], reach, mixture);
+    }
+
     // Before the extension, where its size is random: draws how the cell of x will be split, and
     // makes room for that. If this fails, in this tree or in a later one, `undo_preparation`
     // restores the random stream.
@@ -139,6 +205,16 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         else
             labels_.update(v, y, weight);
         return true;
+    }
+
+    // Learns one row, for which room was made.
+    void learn_one(const Row<Label> &row) {
+        NodeId v = start();
+        while (descend(v, row.x.values, row.y)) {
+        }
+        extend(row);
+        while (ascend(row.y, row.weight)) {
+        }
     }
 
     // Learns many rows, in their order; `row_of(i)` is row i. A row's way up shares nothing with
@@ -248,9 +324,8 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         const std::size_t nodes = options_.max_nodes / n_trees,
                           bytes = options_.max_bytes / n_trees;
         const std::size_t by_nodes = nodes == 0 ? 0 : (nodes - 1) / 2 + 1;
-        const std::size_t empty = arena().empty_bytes() + labels_.empty_bytes();
-        const std::size_t each = arena().split_bytes() + labels_.split_bytes();
-        return std::min(by_nodes, bytes < empty ? 0 : (bytes - empty) / each);
+        return std::min(by_nodes,
+                        bytes < empty_bytes() ? 0 : (bytes - empty_bytes()) / split_bytes());
     }
 
     // Flattened, because the compiler inlines less the more label models there are, which cost a
@@ -308,13 +383,14 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         return arena().inner(above.inner).child[above.side];
     }
 
-    void learn_in_leaf(NodeId leaf, Label y, double weight) {
-        if (options_.charge_first || labels_.n_samples(leaf) > 0) {
-            gain_ = labels_.learn(leaf, y, weight, options_.step);
-        } else {
-            gain_ = labels_.likelihood_after_first(y, weight, options_.step);
-            labels_.update(leaf, y, weight);
-        }
+    void learn_in_leaf(NodeId leaf, Label y, double weight) { gain_ = charge(leaf, y, weight); }
+
+    // exp(-eta loss) of y in v, which then counts it.
+    Scaled charge(NodeId v, Label y, double weight) {
+        if (options_.charge_first || labels_.n_samples(v) > 0)
+            return labels_.learn(v, y, weight, options_.step);
+        labels_.update(v, y, weight);
+        return labels_.likelihood_after_first(y, weight, options_.step);
     }
 
     // In the restricted partition: x may add a leaf, with an inner node above it.

@@ -1,13 +1,15 @@
 """Categories and their codes, and sets of categories as the core's bits.
 
-Codes are given in the order in which categories appear: 0, 1, 2, … They do not depend on how the
-stream is cut into batches.
+Codes are given in the order in which categories appear: 0, 1, 2, … Of a feature with more than
+`max_categories`, all later ones share one more code, that of OTHERS, and are not stored. Codes do
+not depend on how the stream is cut into batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise, repeat
 from math import isnan, nan
 from types import NoneType
@@ -25,6 +27,20 @@ HASHABLE = frozenset({str, int, float, bool, NoneType})  # types whose values ca
 
 Codes = dict[Hashable, float]  # by category; the code of None, which is missing, is NaN
 Words = NDArray[np.uint32]
+
+
+class Others(Enum):
+    """What stands for all categories without a code of their own, once there is one."""
+
+    OTHERS = "<others>"
+
+    def __str__(self) -> str:
+        return self.value
+
+    __repr__ = __str__
+
+
+OTHERS = Others.OTHERS
 
 
 @dataclass(frozen=True)
@@ -57,27 +73,34 @@ class Categories:
         return len(self.codes)
 
     def lists(self) -> list[list[Hashable]]:
-        """Return the categories of each feature, in the order of their codes."""
+        """Return the categories of each feature, in the order of their codes; OTHERS is last."""
         return [list(codes)[1:] for codes in self.codes]  # without None
 
-    def capacities(self, old: Sequence[int]) -> tuple[int, ...]:
+    def capacities(self, old: Sequence[int], limit: int | None = None) -> tuple[int, ...]:
         """Return for how many categories of each feature the core reserves memory.
 
         At first for some more than there are; where they exceed the old capacity, for twice as
-        many as there are.
+        many as there are; but for no more than `limit` and the others.
         """
         olds = [*old, *[0] * (len(self) - len(old))]
         return tuple(
-            _capacity(len(codes) - 1, capacity)
+            _capacity(len(codes) - 1, capacity, limit)
             for codes, capacity in zip(self.codes, olds, strict=True)
         )
 
     def extend(
-        self, columns: Sequence[Column], learned: NDArray[np.intp] | None = None
+        self,
+        columns: Sequence[Column],
+        limit: int | None,
+        learned: NDArray[np.intp] | None = None,
     ) -> Categories:
-        """Add the new categories of some rows (None: all); validate the other rows, too."""
+        """Add the new categories of some rows (None: all); validate the other rows, too.
+
+        A feature with `limit` categories (None: as many as the core can have) gets the code of
+        OTHERS with its next category, and no more codes.
+        """
         codes = [
-            _extend(known, column, learned)
+            _extend(known, column, limit, learned)
             for known, column in zip(self.codes, columns, strict=True)
         ]
         same = all(new is known for new, known in zip(codes, self.codes, strict=True))
@@ -165,36 +188,67 @@ def unpack(words: Words, capacities: Sequence[int]) -> list[NDArray[np.bool_]]:
     return [bits[:, start + 1 : end] for start, end in pairwise(starts)]
 
 
+def find_simple(known: Codes, value: Any) -> float:
+    """Return the code of a value of one of the types in HASHABLE; UNKNOWN if it needs checks."""
+    code = known.get(value)
+    if code is not None:
+        return code
+    return known.get(OTHERS, UNKNOWN) if value == value else UNKNOWN  # noqa: PLR0124  # not NaN
+
+
 def _encode(known: Codes, column: Column, part: slice) -> NDArray[np.float32]:
-    values = column.values(part)
+    values, others = column.values(part), known.get(OTHERS, UNKNOWN)
     try:
-        found = map(known.get, values, repeat(UNKNOWN))
+        found = map(known.get, values, repeat(others))
         codes = np.fromiter(found, dtype=np.float32, count=len(values))
     except TypeError as error:
         raise _unhashable(column, error) from error
-    for row in np.flatnonzero(codes == UNKNOWN).tolist():
+    for row in np.flatnonzero(codes == others).tolist():
         if _is_missing(values[row], column):
             codes[row] = nan
     return codes
 
 
-def _extend(known: Codes, column: Column, learned: NDArray[np.intp] | None) -> Codes:
-    distinct: dict[Hashable, None] = {}
+def _extend(
+    known: Codes, column: Column, limit: int | None, learned: NDArray[np.intp] | None
+) -> Codes:
+    codes = known
+    for start in range(0, column.n_rows, ROWS_AT_ONCE):
+        values = column.values(slice(start, start + ROWS_AT_ONCE))
+        new = _new_categories(codes, column, values)
+        if new and learned is not None:
+            part = slice(*np.searchsorted(learned, [start, start + ROWS_AT_ONCE]))
+            of_rows = (values[row - start] for row in learned[part].tolist())
+            new = dict.fromkeys(value for value in of_rows if value in new)
+        if new and OTHERS not in codes:
+            codes = codes.copy() if codes is known else codes
+            _add(new, codes, limit)
+    if len(codes) - 1 > MOST_CATEGORIES:
+        raise ValueError(
+            f"{column.name} has {len(codes) - 1} categories; the limit is {MOST_CATEGORIES}: set "
+            "max_categories, so that the later ones share a column"
+        )
+    return codes
+
+
+def _new_categories(known: Codes, column: Column, values: Sequence[Any]) -> dict[Hashable, None]:
     try:
-        for start in range(0, column.n_rows, ROWS_AT_ONCE):
-            distinct |= dict.fromkeys(column.values(slice(start, start + ROWS_AT_ONCE)))
+        unknown = [value for value in dict.fromkeys(values) if value not in known]
     except TypeError as error:
         raise _unhashable(column, error) from error
-    unknown = [value for value in distinct if value not in known]
     new = dict.fromkeys(value for value in unknown if not _is_missing(value, column))
-    if new and learned is not None:
-        values = column.values(slice(None))
-        new = dict.fromkeys(values[row] for row in learned.tolist() if values[row] in new)
-    count = len(known) - 1 + len(new)
-    if count > MOST_CATEGORIES:
-        raise ValueError(f"{column.name} has {count} categories; the limit is {MOST_CATEGORIES}")
-    codes = {value: float(len(known) - 1 + k) for k, value in enumerate(new)}
-    return known | codes if new else known
+    if OTHERS in new:
+        raise ValueError(f"{column.name} holds {OTHERS}, which is no category of its own")
+    return new
+
+
+def _add(new: Iterable[Hashable], codes: Codes, limit: int | None) -> None:
+    for value in new:
+        count = float(len(codes) - 1)  # without None
+        if limit is not None and count >= limit:
+            codes[OTHERS] = count
+            return
+        codes[value] = count
 
 
 def _is_missing(value: Hashable, column: Column) -> bool:
@@ -210,7 +264,8 @@ def _unhashable(column: Column, error: TypeError) -> TypeError:
     return TypeError(f"{column.name} holds a value that cannot be a category: {error}")
 
 
-def _capacity(count: int, old: int) -> int:
+def _capacity(count: int, old: int, limit: int | None) -> int:
     if old and count <= old:
         return old
-    return min(2 * count if old else count + 1 + count // 8, MOST_CATEGORIES)
+    most = MOST_CATEGORIES if limit is None else max(limit + 1, count)
+    return min(2 * count if old else count + 1 + count // 8, most)

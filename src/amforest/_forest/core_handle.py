@@ -14,6 +14,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from amforest._core import (
+    AdaptiveClassifierForest,
     ClassifierForest,
     Options,
     RegressorForest,
@@ -29,7 +30,10 @@ from amforest._forest.losses import Floats
 
 WholeCountsCore = ClassifierForest | UnrestrictedClassifierForest
 RealCountsCore = WeightedClassifierForest | UnrestrictedWeightedClassifierForest
-Core = WholeCountsCore | RealCountsCore | RegressorForest | UnrestrictedRegressorForest
+AdaptiveCore = AdaptiveClassifierForest
+Core = (
+    WholeCountsCore | RealCountsCore | RegressorForest | UnrestrictedRegressorForest | AdaptiveCore
+)
 Labels = ClassLabels | NumberLabels
 Prior = Callable[[int], float]
 
@@ -223,6 +227,8 @@ def join_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 def build_core(**arguments: Any) -> Core:
     """Build a core of the class that its arguments need: a new one from seeds, or from trees."""
+    if "groups" in arguments:
+        return AdaptiveClassifierForest(**arguments)
     is_unrestricted = arguments["bounds"] is not None
     if "n_classes" not in arguments:
         return (UnrestrictedRegressorForest if is_unrestricted else RegressorForest)(**arguments)
@@ -246,10 +252,10 @@ def reserve_classes(core: Core, n_classes: int) -> Core:
     return core.reserve(capacity=min(2 * n_classes, MOST_CLASSES))
 
 
-def reserve_columns(core: Core, encoder: Encoder) -> Core:
+def reserve_columns(core: Core, encoder: Encoder, max_categories: int | None = None) -> Core:
     """Return a core with capacity for the encoder's numbers and categories."""
     n_numbers, categories = encoder.layout
-    capacities = list(categories.capacities(core.categories))
+    capacities = list(categories.capacities(core.categories, max_categories))
     if (n_numbers, capacities) == (core.n_numbers, core.categories):
         return core
     return core.reserve(n_numbers=n_numbers, categories=capacities)
@@ -259,12 +265,16 @@ def drop_numbers(core: Core, n_numbers: int) -> Core:
     """Return a core without the last of its numbers, of which no value was seen."""
     state = core.state()
     trees, n_features = state["trees"], len(state["categories"]) + n_numbers
-    for name, width in (
-        ("lower", n_numbers),
-        ("upper", n_numbers),
-        ("feature_weights", n_features),
-    ):
-        trees[name] = np.ascontiguousarray(trees[name][:, :width])
+    widths: dict[str, Any] = dict.fromkeys(("lower", "upper"), slice(n_numbers))
+    widths["feature_weights"] = slice(n_features)
+    if isinstance(core, AdaptiveCore):  # its trees have columns of their own
+        kept = trees["columns"] < n_features
+        widths |= dict.fromkeys(widths, kept)
+        widths["row_features"] = slice(n_features)
+        place = np.append(np.cumsum(kept) - 1, -1).astype(np.int32)  # -1 stays in leaves
+        trees["feature"], trees["columns"] = place[trees["feature"]], trees["columns"][kept]
+    for name, width in widths.items():
+        trees[name] = np.ascontiguousarray(trees[name][:, width])
     return restore_core(state | {"n_numbers": n_numbers})
 
 

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amforest._forest.categories import HASHABLE, UNKNOWN, Categories, Codes, Column, refuse_nan
+from amforest._forest.categories import (
+    HASHABLE,
+    UNKNOWN,
+    Categories,
+    Codes,
+    Column,
+    find_simple,
+    refuse_nan,
+)
 from amforest._forest.class_labels import Encoded
 from amforest._forest.inputs import (
     Features,
@@ -88,12 +96,12 @@ class Encoder:
             _, table, labels = validate(estimator, X, *y, schema=self.schema)
         return table, labels
 
-    def extend(self, table: Table, learned: NDArray[np.intp]) -> Encoder:
-        """Add the new categories in the rows of a table that are learned."""
+    def extend(self, table: Table, learned: NDArray[np.intp], limit: int | None) -> Encoder:
+        """Add the new categories in the rows of a table that are learned, up to a limit."""
         if self.categories is None:
             return self
         rows = None if len(learned) == table.n_rows else learned
-        categories = self.categories.extend(table.categories, rows)
+        categories = self.categories.extend(table.categories, limit, rows)
         return self if categories is self.categories else replace(self, categories=categories)
 
     def rows(self, table: Table, part: slice) -> Features:
@@ -139,7 +147,7 @@ class Encoder:
             if type(value) not in (HASHABLE if is_category else _NUMBERS):
                 return None
             if is_category:
-                codes.append(next(known).get(value, UNKNOWN))
+                codes.append(find_simple(next(known), value))
             else:
                 numbers.append(value)
         return None if UNKNOWN in codes else codes + numbers
@@ -224,8 +232,10 @@ class NamedColumns:
         codes = dict(zip(self.categorical, self.categories.codes, strict=True))
         return NamedColumns, (self.numbers, codes)
 
-    def extend_by_row(self, x: NamedValues, requested: Requested) -> NamedColumns:
-        """Add the new features and categories of a row.
+    def extend_by_row(
+        self, x: NamedValues, requested: Requested, limit: int | None
+    ) -> NamedColumns:
+        """Add the new features of a row, and its new categories, up to a limit for each feature.
 
         The order of a dict must not change the forest: new features are sorted by the row in which
         each has its first value, and then by their names.
@@ -234,9 +244,11 @@ class NamedColumns:
         missing = [name for name, (_, value) in new.items() if _is_missing(name, value, requested)]
         for name in missing:
             del new[name]
-        return self._extend(new, requested, lambda name: _one(name, x.get(name)))
+        return self._extend(new, requested, limit, lambda name: _one(name, x.get(name)))
 
-    def extend_by_frame(self, X: pd.DataFrame, requested: Requested) -> NamedColumns:
+    def extend_by_frame(
+        self, X: pd.DataFrame, requested: Requested, limit: int | None
+    ) -> NamedColumns:
         """Add the new features and categories of a frame."""
         new = {}
         for name in X.columns:
@@ -245,6 +257,7 @@ class NamedColumns:
         return self._extend(
             new,
             requested,
+            limit,
             lambda name: _many(X[name]) if name in X else Column("", 1, lambda _: [None]),
         )
 
@@ -295,6 +308,7 @@ class NamedColumns:
         self,
         new: Mapping[Hashable, tuple[int, Any]],
         requested: Requested,
+        limit: int | None,
         column_of: Callable[[Hashable], Column],
     ) -> NamedColumns:
         """Add features, whose first rows and values are given, and categories."""
@@ -306,7 +320,7 @@ class NamedColumns:
         numbers = [*self.numbers, *(name for name in in_order if not is_category[name])]
         categorical = [*self.categorical, *(name for name in in_order if is_category[name])]
         widened = self.categories.widen(len(categorical))
-        categories = widened.extend([column_of(name) for name in categorical])
+        categories = widened.extend([column_of(name) for name in categorical], limit)
         if not new and categories is self.categories:
             return self
         return NamedColumns(numbers, dict(zip(categorical, categories.codes, strict=True)))
@@ -315,9 +329,10 @@ class NamedColumns:
         """Return the codes of the categories; None if one is new, or not of a simple type."""
         codes = []
         for known, value in zip(self.categories.codes, values, strict=False):
-            if type(value) not in HASHABLE or value not in known:
+            code = find_simple(known, value) if type(value) in HASHABLE else UNKNOWN
+            if code == UNKNOWN:
                 return None
-            codes.append(known[value])
+            codes.append(code)
         return codes
 
 

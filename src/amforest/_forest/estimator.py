@@ -44,7 +44,7 @@ from amforest._forest.inputs import (
     validate_labels,
     validate_weights,
 )
-from amforest._forest.limits import MOST_TREES
+from amforest._forest.limits import MOST_CATEGORIES, MOST_TREES
 from amforest._forest.losses import Floats
 from amforest._forest.tree_table import build_table, table_columns
 
@@ -59,6 +59,7 @@ class Estimator(BaseEstimator):
     # No part of `__dict__`: a constructor of scikit-learn's may set nothing but parameters.
     __slots__ = ("_handle",)
     _handle: CoreHandle
+    is_adaptive: ClassVar[bool] = False  # whether the core is an adaptive forest
 
     n_estimators: int
     step: float | None
@@ -70,6 +71,7 @@ class Estimator(BaseEstimator):
     partition: str
     bounds: Any
     categorical_features: Any
+    max_categories: int | None
     max_nodes: int | None
     max_bytes: int | None
     n_jobs: int | None
@@ -86,6 +88,8 @@ class Estimator(BaseEstimator):
         "partition": [StrOptions({"restricted", "unrestricted"})],
         "bounds": ["array-like", None],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        # One less than the core can have: the others have a code, too.
+        "max_categories": [Interval(Integral, 1, MOST_CATEGORIES - 1, closed="both"), None],
         "max_nodes": [Interval(Integral, 1, 2**63 - 1, closed="both"), None],
         "max_bytes": [Interval(Integral, 1, 2**63 - 1, closed="both"), None],
         "n_jobs": [Integral, None],
@@ -119,6 +123,10 @@ class Estimator(BaseEstimator):
     def _options(self, n_features: int) -> Options:
         """Return the options of a core."""
         raise NotImplementedError
+
+    def _n_trees(self) -> int:
+        """Return the number of trees."""
+        return int(self.n_estimators)
 
     def _box(self, encoder: Encoder) -> Features | None:
         """Return the corners of the box that an unrestricted partition splits."""
@@ -264,7 +272,7 @@ class Estimator(BaseEstimator):
         else:
             labels = fitted.labels
         encoded = labels.encode(y, learned, classes)
-        encoder = encoder.extend(table, learned)
+        encoder = encoder.extend(table, learned, self.max_categories)
         batch = Batch(encoder, table, encoded, weights)
         if len(batch.slices()) > 1:  # the core checks each part alone
             check_magnitudes(table.numbers)
@@ -273,7 +281,7 @@ class Estimator(BaseEstimator):
             core = self._first_core(encoder, labels, table)
         else:
             check_in_box(table.numbers, fitted.core.bounds)
-            core = reserve_columns(fitted.core, encoder)
+            core = reserve_columns(fitted.core, encoder, self.max_categories)
         core = count_exactly(core, len(y) if weights is None else weights)
         handle.fitted = Fitted(encoder, labels, core)
         if fitted is None:
@@ -299,10 +307,10 @@ class Estimator(BaseEstimator):
         return self._new_core(
             labels,
             n_numbers=n_numbers,
-            categories=list(categories.capacities(())),
+            categories=list(categories.capacities((), self.max_categories)),
             bounds=box,
             options=self._options(encoder.schema.n_features),
-            seeds=tree_seeds(self.random_state, self.n_estimators),
+            seeds=tree_seeds(self.random_state, self._n_trees()),
         )
 
     # Predictions
@@ -340,7 +348,11 @@ class Estimator(BaseEstimator):
 
     @property
     def categories_(self) -> dict[Any, list[Any]]:
-        """The categories of each categorical feature, in the order in which they appeared."""
+        """The categories of each categorical feature, in the order in which they appeared.
+
+        The first `max_categories`; then, if there were more, one value that stands for all others
+        and is printed as ``<others>``.
+        """
         encoder = self._attributes()
         if encoder.categories is None:
             return {}

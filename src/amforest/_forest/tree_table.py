@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from amforest._forest.categories import unpack
 from amforest._forest.class_labels import ClassLabels
-from amforest._forest.core_handle import Fitted
+from amforest._forest.core_handle import AdaptiveCore, Fitted
 from amforest._forest.inputs import Features
 
 Columns = dict[str, NDArray[Any]]
@@ -32,7 +32,9 @@ def table_columns(fitted: Fitted, i: int) -> Columns:
         columns["counts"] = labels.sort_columns(columns["counts"])
     if core.bounds is not None:
         columns |= cells_of(columns, core.bounds)
-    if encoder.categories is None:
+    if isinstance(core, AdaptiveCore):
+        columns |= _columns_of_x(columns, encoder.schema.is_categorical, core.tree_columns)
+    if encoder.categories is None or isinstance(core, AdaptiveCore):
         return {name: columns[name] for name in columns if name not in ("category", "seen")}
     is_categorical = encoder.schema.is_categorical
     columns |= _features_of_x(columns, is_categorical)
@@ -80,6 +82,18 @@ def cells_of(columns: Mapping[str, NDArray[Any]] | NDArray[Any], box: Features) 
             cut, by = rows[is_cut], parents[is_cut]
             corners[side][cut, columns["feature"][by]] = columns["threshold"][by]
     return corners
+
+
+def _columns_of_x(
+    columns: Columns, is_categorical: NDArray[np.bool_], features: NDArray[np.uint32]
+) -> Columns:
+    """Return features and ranges with X's columns in place of those of an adaptive tree."""
+    places = np.append(np.flatnonzero(is_categorical), np.flatnonzero(~is_categorical))[features]
+    moved = {"feature": np.where(columns["feature"] < 0, -1, places[columns["feature"]])}
+    for side in _SIDES:
+        moved[side] = np.empty_like(columns[side])
+        moved[side][:, places] = columns[side]
+    return moved
 
 
 def _features_of_x(columns: Columns, is_categorical: NDArray[np.bool_]) -> Columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import amforest
-from amforest._forest.categories import Categories
+from amforest._forest.categories import OTHERS, Categories
 from amforest._forest.class_labels import ClassLabels, NumberLabels
 from amforest._forest.core_handle import (
+    AdaptiveCore,
     Core,
     Fitted,
     Labels,
@@ -36,10 +37,12 @@ from amforest.model_io.json_values import (
 )
 
 # The newest that this version reads, and the one that it writes. In format 1 the trees had no
-# counts of rows, because all had learned the same, and no feature weights.
-FORMAT = 2
+# counts of rows, because all had learned the same, and no feature weights. Before format 3 models
+# had no max_categories, and no limit but the core's.
+FORMAT = 3
 _MODULES = {
     "AMFClassifier": "amforest.classifier",
+    "AdaptiveAMFClassifier": "amforest.classifier",
     "AMFRegressor": "amforest.regressor",
     "MondrianForestClassifier": "amforest.baselines",
     "river.AMFClassifier": "amforest.river",
@@ -53,6 +56,8 @@ _CLASSES = ("dtype", "labels")
 _COLUMNS = ("numbers", "categorical", "categories")
 _CORE = ("n_numbers", "categories", "n_samples", "options")
 _CLASS_CORE = (*_CORE, "n_classes", "capacity", "dirichlet")
+_ADAPTIVE = ("groups", "n_estimators", "n_candidates", "row_limit", "mixer_rate")
+_OTHERS = {"others": None}  # in the place of a category: that which stands for all others
 
 Arrays = Mapping[str, NDArray[Any]]
 Document = dict[str, Any]
@@ -90,7 +95,7 @@ def from_document(document: Document, arrays: Arrays) -> Any:
         if document["params"] is not None or document["columns"] is not None:
             raise ValueError("params and columns belong to models of river")
         return _forest_from_document(cls, document["forest"], arrays, version)
-    model = cls(**_params_from_json(document["params"]))
+    model = cls(**_params_from_json(document["params"], version))
     columns = _columns_from_json(document["columns"])
     forest_class = type(module.forest_of(model))
     forest = _forest_from_document(forest_class, document["forest"], arrays, version, columns)
@@ -131,8 +136,9 @@ def _params_to_json(params: Mapping[str, Any]) -> Document:
     return {name: to_json(value, name) for name, value in params.items()}
 
 
-def _params_from_json(part: Any) -> dict[str, Any]:
-    return {name: from_json(value) for name, value in as_kind(part, dict).items()}
+def _params_from_json(part: Any, version: int) -> dict[str, Any]:
+    params = {name: from_json(value) for name, value in as_kind(part, dict).items()}
+    return params if version >= 3 else {"max_categories": None} | params
 
 
 # A forest
@@ -166,7 +172,7 @@ def _forest_from_document(
 ) -> Estimator:
     """Restore a forest of a version of the format; `columns` are those of a model of river."""
     has_keys(part, _FOREST)
-    model = cls(**_params_from_json(part["params"]))
+    model = cls(**_params_from_json(part["params"], version))
     model._validate_params()
     count_threads(model.n_jobs)
     fitted = part["fitted"]
@@ -175,7 +181,13 @@ def _forest_from_document(
             raise ValueError("there is a forest, but nothing of how it was fitted")
         return model
     has_keys(fitted, _FITTED)
-    core = _core_from_document(part["core"], arrays, version, has_classes=is_classifier(model))
+    core = _core_from_document(
+        part["core"],
+        arrays,
+        version,
+        has_classes=is_classifier(model),
+        is_adaptive=model.is_adaptive,
+    )
     encoder = _encoder_from_document(fitted, core)
     if columns is not None:
         encoder = _named_encoder(columns, encoder, core, arrays)
@@ -221,7 +233,10 @@ def _named_encoder(columns: NamedColumns, encoder: Encoder, core: Core, arrays: 
     capacities = columns.categories.capacities(core.categories)
     if (core.n_numbers, core.categories) != (columns.n_numbers, list(capacities)):
         raise ValueError("columns do not fit the forest")
-    if arrays["feature"].max(initial=-1) >= len(columns.of):
+    features = arrays["feature"][arrays["feature"] >= 0]
+    if isinstance(core, AdaptiveCore):
+        features = core.tree_columns[features]
+    if features.max(initial=0) >= max(len(columns.of), 1):
         raise ValueError("a split is on a column that does not exist")
     if encoder.schema.names is not None or encoder.categories is not None:
         raise ValueError("names and categories belong to columns")
@@ -239,15 +254,25 @@ def _labels_from_document(model: Estimator, part: Any, core: Core) -> Labels:
 def _categories_to_json(categories: Categories | None) -> Any:
     if categories is None:
         return None
-    lists = categories.lists()
-    return [[to_json(value, "a category") for value in values] for values in lists]
+    return [[_category_to_json(value) for value in values] for values in categories.lists()]
+
+
+def _category_to_json(value: Any) -> Any:
+    return _OTHERS if value is OTHERS else to_json(value, "a category")
 
 
 def _categories_from_json(part: Any, n_features: int) -> Categories:
-    lists = [hashables(values) for values in as_kind(part, list)]
+    lists = [_category_list(values) for values in as_kind(part, list)]
     if len(lists) != n_features or any(None in values for values in lists):
         raise ValueError("categories must be lists, one for each categorical feature, without None")
     return Categories.from_lists(lists)
+
+
+def _category_list(part: Any) -> list[Hashable]:
+    """Return categories; the last may be that which stands for all others."""
+    if as_kind(part, list)[-1:] == [_OTHERS]:
+        return [*hashables(part[:-1]), OTHERS]
+    return hashables(part)
 
 
 def _classes_to_json(labels: ClassLabels) -> Document:
@@ -276,11 +301,14 @@ def _classes_from_json(part: Any, n_classes: int) -> ClassLabels:
 def _core_to_document(core: Core) -> tuple[Document, Arrays]:
     state = core.state()
     arrays: dict[str, NDArray[Any]] = state["trees"]
-    if state["bounds"] is not None:
+    if state.get("bounds") is not None:
         arrays["bounds"] = state["bounds"]
     if "n_classes" in state:
         _check_capacity(state["capacity"], arrays)
     keys = _CLASS_CORE if "n_classes" in state else _CORE
+    if isinstance(core, AdaptiveCore):
+        keys = (*keys, *_ADAPTIVE)
+        state["groups"] = [list(group) for group in state["groups"]]
     options = {name: to_json(value, name) for name, value in state["options"].items()}
     return {key: options if key == "options" else state[key] for key in keys}, arrays
 
@@ -298,9 +326,11 @@ def _check_capacity(capacity: int, arrays: Arrays) -> None:
         )
 
 
-def _core_from_document(part: Any, arrays: Arrays, version: int, *, has_classes: bool) -> Core:
-    has_keys(part, _CLASS_CORE if has_classes else _CORE)
-    state = {key: entry(part, key, int) for key in ("n_numbers", "n_samples")}
+def _core_from_document(
+    part: Any, arrays: Arrays, version: int, *, has_classes: bool, is_adaptive: bool
+) -> Core:
+    has_keys(part, (_CLASS_CORE if has_classes else _CORE) + (_ADAPTIVE if is_adaptive else ()))
+    state: dict[str, Any] = {key: entry(part, key, int) for key in ("n_numbers", "n_samples")}
     if state["n_samples"] < 1:
         raise ValueError("a forest must have learned something")
     if has_classes:
@@ -315,8 +345,27 @@ def _core_from_document(part: Any, arrays: Arrays, version: int, *, has_classes:
         name: from_json(value) for name, value in entry(part, "options", dict).items()
     }
     trees = dict(arrays)
+    if is_adaptive:
+        return restore_core(state | _adaptive_options(part) | {"trees": trees})
     if version == 1:
         n_features = state["n_numbers"] + len(state["categories"])
         trees["n_rows"] = np.full(len(trees["n_nodes"]), state["n_samples"], np.uint64)
         trees["feature_weights"] = np.empty((0, n_features), np.float32)
     return restore_core(state | {"bounds": trees.pop("bounds", None), "trees": trees})
+
+
+def _adaptive_options(part: Document) -> dict[str, Any]:
+    """Return the parameters of an adaptive core; the core checks their values."""
+    options: dict[str, Any] = {name: entry(part, name, int) for name in _ADAPTIVE[1:4]}
+    options["mixer_rate"] = entry(part, "mixer_rate", float)
+    options["groups"] = [_group(group) for group in entry(part, "groups", list)]
+    return options
+
+
+def _group(part: Any) -> tuple[int | None, bool, bool]:
+    memory, honest, plain = as_kind(part, list)
+    return (
+        None if memory is None else as_kind(memory, int),
+        as_kind(honest, bool),
+        as_kind(plain, bool),
+    )

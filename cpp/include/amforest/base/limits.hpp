@@ -15,6 +15,8 @@ inline constexpr std::size_t kMostThreads = 256;
 
 inline constexpr std::size_t kMostRows = (std::size_t{1} << 31) - 1; // node ids have 31 bits
 
+inline constexpr std::size_t kLeastMemory = 8; // rows from which a tree is regrown
+
 // Features beyond this could make a sum of extensions overflow in float32.
 inline constexpr float kLargestFeature = 0x1.0p100F;
 

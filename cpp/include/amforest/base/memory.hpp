@@ -107,6 +107,7 @@ class Rows {
 
     std::size_t size() const { return size_; }
     std::size_t bytes() const { return size_ * row_bytes_; }
+    void clear() { size_ = 0; } // and keeps the memory
 
     // Makes sure that `count` more rows fit. If they do not, throws and changes nothing.
     void make_room(std::size_t count) {

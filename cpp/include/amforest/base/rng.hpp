@@ -23,6 +23,14 @@ class Rng {
     // Uniform on [0, 1): the 53 high bits.
     double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
+    // Uniform on 0, ..., count - 1.
+    std::size_t below(std::size_t count) {
+        return static_cast<std::size_t>(uniform() * static_cast<double>(count));
+    }
+
+    // The state of another generator, whose stream is independent of this one's.
+    State fork() { return {next(), next(), next(), next()}; }
+
     // Exp(rate), by inversion.
     double exponential(double rate) { return -std::log1p(-uniform()) / rate; }
 

@@ -50,12 +50,8 @@ template <> class RangeRestorer<Restricted> {
         arena.copy_range(left, left_);
         arena.copy_range(right, right_);
         check_split(arena.inner(v));
-        if (is_leaf(left) && is_leaf(right)) return;
-        for (const float *corner : {right_.lower.data(), right_.upper.data()})
-            kernels::chosen.widen(corner, left_.lower.data(), left_.upper.data(), layout_.width());
-        for (std::size_t w = 0; w < left_.seen.size(); ++w) left_.seen[w] |= right_.seen[w];
         arena.make_room(1);
-        arena.set_range(v, left_);
+        arena.join_ranges(v, left_, right_);
     }
 
   private:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "amforest/base/memory.hpp"
+#include "amforest/labels/class_gain.hpp"
 #include "amforest/labels/gamma.hpp"
 #include "amforest/labels/label_model.hpp"
 
@@ -64,6 +65,9 @@ template <class Count> class ClassCounts {
     static constexpr double kMost = kHasWholeWeights ? kMostCounted : kMostAddedUp;
     static constexpr const char *kAccepted = "y must hold indices of classes";
 
+    // How splits are chosen where they may know labels: see class_gain.hpp.
+    using Gain = ClassGain;
+
     explicit ClassCounts(std::shared_ptr<const Parameters> parameters)
         : parameters_(std::move(parameters)), capacity_(parameters_->capacity), inner_(row_bytes()),
           mixed_(row_bytes()) {
@@ -94,6 +98,14 @@ template <class Count> class ClassCounts {
         inner_.make_room(count);
         leaves_.make_room(count);
         mixed_.make_room(count);
+    }
+
+    // Forgets all nodes and keeps the memory.
+    void clear() {
+        inner_.clear();
+        leaves_.clear();
+        mixed_.clear();
+        inner_.add(); // the stem's
     }
 
     std::size_t n_leaves() const { return leaves_.size(); }

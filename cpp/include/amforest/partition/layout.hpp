@@ -175,6 +175,9 @@ class FeatureWeights {
         std::ranges::copy(values, values_.begin());
     }
 
+    // Other values in the place of those given to the constructor.
+    void assign(std::span<const float> values) { std::ranges::copy(values, values_.begin()); }
+
     bool are_ones() const { return values_.empty(); }
     float of_code(std::size_t f) const { return are_ones() ? 1.0F : values_[f]; }
     float of_number(std::size_t j) const { return are_ones() ? 1.0F : values_[n_codes_ + j]; }

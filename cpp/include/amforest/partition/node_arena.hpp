@@ -90,8 +90,15 @@ class NodeArena {
         }
     }
 
+    // Forgets all nodes and keeps the memory.
+    void clear() {
+        for (Rows *rows : all_rows()) rows->clear();
+        inner_.add(InnerNode{}); // the stem, for which there was room
+    }
+
     const Layout &layout() const { return layout_; }
     const FeatureWeights &weights() const { return weights_; }
+    FeatureWeights &weights() { return weights_; }
     std::size_t n_inner() const { return inner_.size() - 1; }
     std::size_t n_leaves() const { return points_.size(); }
     // Before the first leaf; and of one more leaf and inner node at most.
@@ -110,9 +117,7 @@ class NodeArena {
 
     // Room for what `count` rows can add at most.
     void make_room(std::size_t count) {
-        for (Rows *rows :
-             std::initializer_list<Rows *>{&inner_, &boxes_, &points_, &upper_of_, &uppers_})
-            rows->make_room(count);
+        for (Rows *rows : all_rows()) rows->make_room(count);
     }
 
     NodeId add_leaf(Point x) {
@@ -170,6 +175,16 @@ class NodeArena {
             kernels::chosen.widen(corner, range.lower.data(), range.upper.data(), width_);
     }
 
+    // Gives an inner node the range of its children, unless both are leaves. `left` and `right` are
+    // set to the children's ranges; then `left` to their union.
+    void join_ranges(NodeId v, Range &left, Range &right) {
+        if (is_leaf(inner(v).child[0]) && is_leaf(inner(v).child[1])) return;
+        for (const float *corner : {right.lower.data(), right.upper.data()})
+            kernels::chosen.widen(corner, left.lower.data(), left.upper.data(), width_);
+        for (std::size_t w = 0; w < n_words_; ++w) left.seen[w] |= right.seen[w];
+        set_range(v, left);
+    }
+
     // How far x lies outside the range of v: the sum of lambda_j Delta_j over features.
     float extension(NodeId v, Point x) const {
         const auto [first, second, seen] = view(v);
@@ -223,6 +238,8 @@ class NodeArena {
     }
 
   private:
+    std::array<Rows *, 5> all_rows() { return {&inner_, &boxes_, &points_, &upper_of_, &uppers_}; }
+
     // Beyond this many bytes the hardware's own prefetching of sequential loads does better.
     static constexpr std::size_t kPrefetchBytes = 512;
 

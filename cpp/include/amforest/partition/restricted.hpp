@@ -31,6 +31,15 @@ class Restricted : public Descent {
         if (earlier.has_gaps_ || has_more) expect_gaps();
     }
 
+    // Forgets everything and keeps the memory; weights were given to the constructor, too.
+    void reset(std::span<const float> weights) {
+        arena_.clear();
+        arena_.weights().assign(weights);
+        path_.clear();
+        has_gaps_ = false;
+        set_may_lie_outside();
+    }
+
     void make_room(std::size_t count) {
         Descent::make_room(count);
         extensions_.make_room(longest_path(count));
@@ -77,9 +86,13 @@ class Restricted : public Descent {
     explicit Restricted(NodeArena arena)
         : Descent(std::move(arena)), range_(arena_.layout()),
           delta_(2 * arena_.layout().n_codes() + arena_.layout().n_numbers) {
+        set_may_lie_outside();
+        make_room(0);
+    }
+
+    void set_may_lie_outside() {
         const auto weights = arena_.weights().values();
         may_lie_outside_ = std::ranges::any_of(weights, [](float weight) { return weight < 1; });
-        make_room(0);
     }
 
     // Inserts a node above v, which keeps its id and its subtree, with x's new leaf beside v.

@@ -1,0 +1,200 @@
+// An adaptive forest as a Python class, for any label model.
+#pragma once
+
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
+#include "amforest/io/adaptive_columns.hpp"
+#include "forest_calls.hpp"
+
+namespace amforest {
+
+using GroupTuple = std::tuple<std::optional<std::size_t>, bool, bool>; // memory, honest, plain
+
+template <LabelModel Labels> struct AdaptiveBindings {
+    using Forest = AdaptiveForest<Labels>;
+    using Tree = typename Forest::Tree;
+    using Common = typename Forest::Common;
+    using Parameters = typename Labels::Parameters;
+    using Calls = ForestCalls<Forest, Labels>;
+
+    static AdaptiveOptions checked_options(const nb::list &groups, std::size_t n_estimators,
+                                           std::size_t n_candidates, std::size_t row_limit,
+                                           double mixer_rate) {
+        AdaptiveOptions options{{}, n_estimators, n_candidates, row_limit, mixer_rate};
+        for (const nb::handle item : groups) {
+            GroupTuple group;
+            require(nb::try_cast(item, group), "groups must be tuples (memory, honest, plain)");
+            const auto [memory, is_honest, is_plain] = group;
+            require(!memory || *memory >= kLeastMemory, "memories must be at least 8");
+            options.groups.push_back({memory.value_or(kUnlimited), is_honest, is_plain});
+        }
+        require(!options.groups.empty() && n_estimators > 0 &&
+                    options.groups.size() * n_estimators <= kMostTrees,
+                "there must be 1 to 65535 trees");
+        require(n_candidates > 0 && n_candidates <= 10'000, "n_candidates must lie in [1, 10000]");
+        require(row_limit >= 16 && row_limit <= kMostRows, "row_limit must lie in [16, 2**31 - 1]");
+        require(mixer_rate >= 0 && mixer_rate <= 1, "mixer_rate must lie in [0, 1]");
+        return options;
+    }
+
+    // A new forest from seeds, or a grown one from `trees`, the arrays of `state`.
+    static void build(Forest *self, std::size_t n_numbers, const Options &options,
+                      const SeedArray &seeds, const std::optional<nb::dict> &trees,
+                      std::size_t n_samples, const nb::list &groups, std::size_t n_estimators,
+                      std::size_t n_candidates, std::size_t row_limit, double mixer_rate,
+                      const nb::list &categories, const nb::kwargs &label_parameters) {
+        const Layout layout = checked_layout(n_numbers, categories);
+        std::vector<std::uint32_t> features(layout.n_features());
+        std::iota(features.begin(), features.end(), 0U);
+        Common common{layout, Columns(layout, features), options,
+                      checked_options(groups, n_estimators, n_candidates, row_limit, mixer_rate),
+                      std::make_shared<Parameters>()};
+        read_parameters(label_parameters, *common.parameters);
+        common.parameters->validate();
+        if (trees) {
+            require(!seeds, "seeds must not be given beside trees");
+            return restore(self, std::move(common), *trees, n_samples);
+        }
+        require(seeds && seeds->shape(1) == 4 && seeds->shape(0) == common.n_trees(),
+                "seeds must be four words for each tree");
+        std::vector<Rng::State> states(common.n_trees());
+        for (std::size_t t = 0; t < states.size(); ++t)
+            std::copy_n(seeds->data() + 4 * t, 4, states[t].begin());
+        const nb::gil_scoped_release release;
+        new (self) Forest(std::move(common), states);
+    }
+
+    static void restore(Forest *self, Common common, const nb::dict &arrays,
+                        std::size_t n_samples) {
+        FlatForest<Labels, Borrowed> trees;
+        AdaptiveColumns<Labels, Borrowed> memory;
+        std::size_t n_columns = 0;
+        const auto read = [&](const char *name, auto &column, std::size_t width, std::size_t n) {
+            from_numpy(arrays, name, width, n, column);
+            ++n_columns;
+        };
+        memory.for_each(common.layout, common.n_trees(), read);
+        common.columns = AdaptiveRestorer<Labels>::columns(memory, common.layout);
+        trees.for_each(common.tree_layout(), *common.parameters, read);
+        require(n_columns == arrays.size(), "there are columns that a forest does not have");
+        const nb::gil_scoped_release release;
+        new (self) Forest(std::move(common), [&](Forest &forest) {
+            AdaptiveRestorer<Labels>(memory, forest).restore(trees, n_samples);
+        });
+    }
+
+    static nb::list groups(const Forest &forest) {
+        nb::list groups;
+        for (const Group &group : forest.common().adaptive.groups) {
+            std::optional<std::size_t> memory;
+            if (group.memory != kUnlimited) memory = group.memory;
+            groups.append(nb::make_tuple(memory, group.is_honest, group.is_plain));
+        }
+        return groups;
+    }
+
+    // All that makes the forest, as plain values and arrays: the constructor's arguments.
+    static nb::dict state(const Forest &forest) {
+        FlatForest<Labels, Owned> trees;
+        AdaptiveColumns<Labels, Owned> memory;
+        std::size_t n_samples = 0;
+        Parameters parameters;
+        without_gil([&] {
+            forest.inspect_all([&](const Parameters &now, std::span<const Tree> all,
+                                   std::size_t n_rows, auto slots, const auto &store,
+                                   std::span<const double> mixer_weights) {
+                trees = flatten<Restricted, Labels>(all);
+                memory = flatten_memory<Labels>(forest.common(), slots, store, mixer_weights);
+                n_samples = n_rows;
+                parameters = now;
+            });
+        });
+        const Common &common = forest.common();
+        nb::dict state = Calls::to_dict(parameters);
+        state["n_numbers"] = common.layout.n_numbers;
+        state["categories"] = common.layout.categories.room();
+        state["n_samples"] = n_samples;
+        state["options"] = amforest::to_dict(common.options);
+        state["groups"] = groups(forest);
+        state["n_estimators"] = common.adaptive.n_estimators;
+        state["n_candidates"] = common.adaptive.n_candidates;
+        state["row_limit"] = common.adaptive.row_limit;
+        state["mixer_rate"] = common.adaptive.mixer_rate;
+        nb::dict arrays;
+        const auto write = [&](const char *name, auto &column, std::size_t width,
+                               std::size_t n_empty) {
+            const Shape shape = shape_of(column.size(), width, n_empty);
+            arrays[name] = to_numpy(std::move(column), shape);
+        };
+        trees.for_each(common.tree_layout(), parameters, write);
+        memory.for_each(common.layout, common.n_trees(), write);
+        state["trees"] = arrays;
+        return state;
+    }
+
+    static Output<double> predict_by_group(const Forest &forest, const typename Calls::Features &X,
+                                           std::size_t n_threads) {
+        auto [values, size] =
+            Calls::collect(forest, Calls::checked_rows(forest, X), forest.n_groups(),
+                           [&](const Matrix &rows, std::vector<double> &out) {
+                               return forest.predict_by_group(rows, out, n_threads);
+                           });
+        return to_numpy(std::move(values), {X.shape(0), forest.n_groups(), size});
+    }
+
+    static Output<double> mixer_weights(const Forest &forest) {
+        std::vector<double> weights;
+        without_gil([&] {
+            forest.inspect_memory([&](auto, const auto &, std::span<const double> now) {
+                weights.assign(now.begin(), now.end());
+            });
+        });
+        return to_numpy(std::move(weights), {forest.n_groups()});
+    }
+
+    static Output<std::int64_t> n_regrows(const Forest &forest) {
+        std::vector<std::int64_t> counts;
+        without_gil([&] {
+            forest.inspect_memory([&](auto slots, const auto &, auto) {
+                for (const auto &slot : slots)
+                    counts.push_back(static_cast<std::int64_t>(slot.n_regrows));
+            });
+        });
+        return to_numpy(std::move(counts), {forest.n_trees()});
+    }
+
+    static Output<std::uint32_t> tree_columns(const Forest &forest) {
+        std::vector<std::uint32_t> features = forest.common().columns.features();
+        const std::size_t n = features.size();
+        return to_numpy(std::move(features), {n});
+    }
+
+    static std::size_t n_remembered(const Forest &forest) {
+        return without_gil([&] {
+            return forest.inspect_memory(
+                [](auto, const auto &store, auto) { return store.end() - store.first(); });
+        });
+    }
+
+    static nb::class_<Forest> bind(nb::module_ &m, const char *name) {
+        nb::class_<Forest> cls(m, name);
+        cls.def("__init__", &build, nb::kw_only(), "n_numbers"_a, "options"_a,
+                "seeds"_a.noconvert() = nb::none(), "trees"_a = nb::none(), "n_samples"_a = 0,
+                "groups"_a, "n_estimators"_a, "n_candidates"_a, "row_limit"_a, "mixer_rate"_a,
+                "categories"_a = nb::list(), "label_parameters"_a)
+            .def_prop_ro("n_bytes", &Forest::bytes, nb::call_guard<nb::gil_scoped_release>())
+            .def_prop_ro("mixer_weights", &mixer_weights, nb::rv_policy::move)
+            .def_prop_ro("n_regrows", &n_regrows, nb::rv_policy::move)
+            .def_prop_ro("n_remembered", &n_remembered)
+            .def_prop_ro("groups", &groups)
+            .def_prop_ro("tree_columns", &tree_columns, nb::rv_policy::move)
+            .def("predict_by_group", &predict_by_group, "X"_a.noconvert(), "n_threads"_a)
+            .def("state", &state);
+        Calls::bind_calls(cls);
+        return cls;
+    }
+};
+
+} // namespace amforest

@@ -1,0 +1,674 @@
+// The adaptive forest: groups of trees that are regrown from remembered rows, and a mixer.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "amforest/adaptive/adaptive_sizes.hpp"
+#include "amforest/adaptive/category_numbers.hpp"
+#include "amforest/adaptive/mixer.hpp"
+#include "amforest/adaptive/regrowth.hpp"
+#include "amforest/adaptive/row_store.hpp"
+#include "amforest/adaptive/schedule.hpp"
+#include "amforest/base/parallel.hpp"
+#include "amforest/base/require.hpp"
+#include "amforest/base/shared_lock.hpp"
+#include "amforest/io/tree_table.hpp"
+#include "amforest/predictor.hpp"
+#include "amforest/rows.hpp"
+
+namespace amforest {
+
+// The parameters of an adaptive forest beside those of its trees.
+struct AdaptiveOptions {
+    std::vector<Group> groups;
+    std::size_t n_estimators = 5;   // trees of each group
+    std::size_t n_candidates = 30;  // splits of which the best is taken
+    std::size_t row_limit = 65'536; // rows that are remembered
+    double mixer_rate = 0.01;
+};
+
+template <LabelModel Labels> class AdaptiveForest {
+  public:
+    using Label = typename Labels::Label;
+    using Domain = Everywhere;
+    using Parameters = typename Labels::Parameters;
+    using Tree = amforest::Tree<Restricted, Labels>;
+    using Regrowth = amforest::Regrowth<Labels>;
+    using Store = RowStore<Label>;
+
+    // What the trees have in common.
+    struct Common {
+        Layout layout;   // of rows: codes of categories, then numbers
+        Columns columns; // of trees
+        Options options; // of trees
+        AdaptiveOptions adaptive;
+        std::shared_ptr<Parameters> parameters; // of the labels
+
+        Layout tree_layout() const { return {Categories(), columns.size()}; }
+        std::size_t n_trees() const { return adaptive.groups.size() * adaptive.n_estimators; }
+    };
+
+    // A tree's part beside its nodes.
+    struct Slot {
+        CategoryNumbers numbers;
+        Regrowth regrowth;
+        std::size_t due; // the number of rows at which it is regrown next
+        std::size_t n_regrows = 0;
+    };
+
+    // A forest that has learned nothing.
+    AdaptiveForest(Common common, const std::vector<Rng::State> &seeds)
+        : AdaptiveForest(std::move(common)) {
+        for (std::size_t t = 0; t < n_trees(); ++t) {
+            trees_.push_back(empty_tree(common_, sizes_, t, seeds[t]));
+            slots_.push_back({CategoryNumbers(seeds[t][0]), idle_regrowth(t), schedule(t).next(0)});
+        }
+    }
+
+    // One whose trees, slots, rows and mixer are set by `fill(forest)`.
+    template <class Fill>
+        requires std::is_invocable_v<Fill, AdaptiveForest &>
+    AdaptiveForest(Common common, const Fill &fill) : AdaptiveForest(std::move(common)) {
+        fill(*this);
+    }
+
+    // A copy with room for a later layout or for more classes.
+    AdaptiveForest(const AdaptiveForest &other, const Layout &layout, const Parameters &parameters)
+        : AdaptiveForest(other.extended(layout, parameters)) {
+        const auto lock = other.lock_.read();
+        const Layout tree_layout = common_.tree_layout();
+        for (std::size_t t = 0; t < other.n_trees(); ++t) {
+            const Slot &slot = other.slots_[t];
+            trees_.emplace_back(other.trees_[t], tree_layout, common_.parameters, std::size_t{1});
+            limit_leaves(t);
+            slots_.push_back({slot.numbers, idle_regrowth(t), slot.due, slot.n_regrows});
+        }
+        n_rows_ = other.n_rows_;
+        mixer_ = other.mixer_;
+        copy_rows(other);
+        for (std::size_t t = 0; t < n_trees(); ++t)
+            if (other.slots_[t].regrowth.is_active())
+                continue_regrowth(t, other.slots_[t].regrowth);
+    }
+
+    const Layout &layout() const { return common_.layout; }
+    Domain domain() const { return {}; }
+    const Options &options() const { return common_.options; }
+    const Common &common() const { return common_; }
+    const AdaptiveSizes &sizes() const { return sizes_; }
+    std::size_t n_trees() const { return common_.n_trees(); }
+    std::size_t n_groups() const { return common_.adaptive.groups.size(); }
+
+    // Calls use(parameters, trees, n_rows), which belong to one moment.
+    template <class Use> auto inspect(const Use &use) const {
+        const auto lock = lock_.read();
+        return use(std::as_const(*common_.parameters), std::span<const Tree>(trees_), n_rows_);
+    }
+    // Calls use(slots, store, mixer weights), which belong to one moment.
+    template <class Use> auto inspect_memory(const Use &use) const {
+        const auto lock = lock_.read();
+        return use(std::span<const Slot>(slots_), store_, mixer_.weights());
+    }
+    // Calls use(parameters, trees, n_rows, slots, store, mixer weights).
+    template <class Use> auto inspect_all(const Use &use) const {
+        const auto lock = lock_.read();
+        return use(std::as_const(*common_.parameters), std::span<const Tree>(trees_), n_rows_,
+                   std::span<const Slot>(slots_), store_, mixer_.weights());
+    }
+
+    std::size_t bytes() const {
+        const auto lock = lock_.read();
+        std::size_t sum = store_.bytes();
+        for (std::size_t t = 0; t < n_trees(); ++t)
+            sum += trees_[t].bytes() + slots_[t].numbers.bytes() + slots_[t].regrowth.bytes();
+        return sum;
+    }
+
+    std::size_t prediction_size() const {
+        const auto lock = lock_.read();
+        return size_now();
+    }
+
+    // How many rows to pass at once: few enough to bound the scratch memory and the time for which
+    // others wait.
+    std::size_t chunk_size() const { return chunk_size(prediction_size()); }
+
+    template <class IsLearned>
+    void check(const Matrix &X, const char *name, const IsLearned &is_learned) const {
+        check_features(X, layout(), name, is_learned);
+    }
+
+    // A batch that is being learned, in chunks of rows; between two chunks others may predict. All
+    // memory is there from the start.
+    class Batch {
+      public:
+        Batch(AdaptiveForest &forest, std::size_t n_rows, std::span<const double> weights,
+              std::size_t = 0, const std::optional<Parameters> &parameters = {})
+            : forest_(forest), parameters_(parameters) {
+            const auto lock = forest.lock_.write();
+            if (parameters) forest.common_.parameters->check_update(*parameters);
+            forest.make_room(n_rows, weights, parameters ? &*parameters : nullptr);
+        }
+
+        void learn(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
+                   std::size_t n_threads) {
+            predict_then_learn(X, y, weights, nullptr, n_threads);
+        }
+
+        void predict_then_learn(const Matrix &X, std::span<const Label> y,
+                                std::span<const double> weights, double *out,
+                                std::size_t n_threads) {
+            const auto lock = forest_.lock_.write();
+            forest_.make_room(X.n_rows, weights, parameters_ ? &*parameters_ : nullptr);
+            if (parameters_) forest_.set_parameters(*parameters_);
+            parameters_.reset();
+            forest_.learn_rows(X, y, weights, out, n_threads);
+        }
+
+      private:
+        AdaptiveForest &forest_;
+        std::optional<Parameters> parameters_;
+    };
+
+    // Learns one row. False, and nothing is learned, if the weights of all rows would add up to too
+    // much.
+    [[nodiscard]] bool learn(const Matrix &x, Label y, double weight) {
+        const auto lock = lock_.write();
+        require(Labels::accepts(*common_.parameters, y), Labels::kAccepted);
+        if (largest_weight() + weight > Labels::kMost) return false;
+        make_room(1, {&weight, 1}, nullptr);
+        learn_rows(x, {&y, 1}, {&weight, 1}, nullptr, 1);
+        return true;
+    }
+
+    // out[row][output]. Returns how many outputs there are.
+    std::size_t predict(const Matrix &X, std::vector<double> &out, std::size_t n_threads) const {
+        const auto lock = lock_.read();
+        const std::size_t size = size_now(), n_each = n_groups() * size;
+        out.resize(X.n_rows * size);
+        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
+            std::vector<double> by_group((last - first) * n_each);
+            predict_block(X, first, last, {by_group.data(), n_each, size});
+            for (std::size_t i = first; i < last; ++i)
+                mixer_.mix(std::span(by_group).subspan((i - first) * n_each, n_each),
+                           std::span(out).subspan(i * size, size));
+        });
+        return size;
+    }
+
+    // The same for each group: out[row][group][output].
+    std::size_t predict_by_group(const Matrix &X, std::vector<double> &out,
+                                 std::size_t n_threads) const {
+        const auto lock = lock_.read();
+        const std::size_t size = size_now(), n_each = n_groups() * size;
+        out.assign(X.n_rows * n_each, 0.0);
+        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
+            predict_block(X, first, last, {&out[first * n_each], n_each, size});
+        });
+        return size;
+    }
+
+    // The same for each tree: out[row][tree][output].
+    std::size_t predict_by_tree(const Matrix &X, std::vector<double> &out,
+                                std::size_t n_threads) const {
+        const auto lock = lock_.read();
+        const std::size_t size = size_now();
+        out.resize(X.n_rows * n_trees() * size);
+        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
+            for_each_prediction(X, first, last,
+                                [&](std::size_t t, std::size_t i, const auto &prediction) {
+                                    std::ranges::copy(prediction, &out[(i * n_trees() + t) * size]);
+                                });
+        });
+        return size;
+    }
+
+    // out[row][tree]
+    void weighted_depth(const Matrix &X, double *out, std::size_t n_threads) const {
+        const auto lock = lock_.read();
+        for_each_point(X, n_threads, [&](std::size_t t, std::size_t i, const float *x) {
+            out[i * n_trees() + t] = trees_[t].weighted_depth(x);
+        });
+    }
+
+    // out[row][tree] = the leaf, as a row of the tree's table
+    void apply(const Matrix &X, std::int64_t *out, std::size_t n_threads) const {
+        const auto lock = lock_.read();
+        std::vector<std::vector<std::int64_t>> table_rows;
+        for (const Tree &tree : trees_) table_rows.push_back(table_rows_of_leaves(tree.arena()));
+        for_each_point(X, n_threads, [&](std::size_t t, std::size_t i, const float *x) {
+            out[i * n_trees() + t] = table_rows[t][row_of(trees_[t].leaf_of(x))];
+        });
+    }
+
+    // Restoring
+
+    static AdaptiveSizes sizes_of(const Common &common) {
+        const Tree probe = tree_with(common, kUnlimited, Rng::State{1});
+        const std::size_t n_columns = common.columns.size(), n_codes = common.layout.n_codes();
+        return {common.adaptive.groups,
+                {common.options.max_bytes, common.options.max_nodes, common.adaptive.row_limit,
+                 Store::row_bytes(common.layout.n_features()), probe.split_bytes(),
+                 padded(n_columns) * sizeof(float) + 128 + 96 * n_codes,
+                 common.adaptive.n_estimators}};
+    }
+
+    static Tree empty_tree(const Common &common, const AdaptiveSizes &sizes, std::size_t t,
+                           const Rng::State &seed) {
+        return tree_with(common, sizes.max_leaves[t / common.adaptive.n_estimators], seed);
+    }
+
+    // The tree of a regrowth that is not under way.
+    Regrowth idle_regrowth(std::size_t t) const {
+        return {group(t), empty_tree(common_, sizes_, t, Rng::State{1})};
+    }
+
+    Schedule schedule(std::size_t t) const {
+        const std::size_t n = common_.adaptive.n_estimators;
+        // Trees of different groups are kept apart, too.
+        const double place = static_cast<double>(t % n) +
+                             static_cast<double>(t / n) / static_cast<double>(n_groups());
+        Group own = group(t);
+        if (own.memory != kUnlimited) own.memory = sizes_.memory[t / n];
+        return {own, place / static_cast<double>(n), sizes_.store_rows};
+    }
+
+    // Of all trees, which are limited one by one.
+    Options tree_options() const { return unlimited(common_.options); }
+    void limit_leaves(std::size_t t) {
+        trees_[t].set_max_leaves(sizes_.max_leaves[t / common_.adaptive.n_estimators]);
+    }
+
+    // How many rows a tree that is regrown now may remember.
+    std::size_t n_rows_in_memory(std::size_t t, std::size_t now) const {
+        return std::min(now, sizes_.memory[t / common_.adaptive.n_estimators]);
+    }
+
+    std::vector<Tree> &trees() { return trees_; }
+    std::vector<Slot> &slots() { return slots_; }
+    Store &store() { return store_; }
+    const Store &store() const { return store_; }
+    LogisticMixer &mixer() { return mixer_; }
+    void set_n_rows(std::size_t n_rows) { n_rows_ = n_rows; }
+    RegrowthContext context() const {
+        return {common_.layout, common_.columns, common_.adaptive.n_candidates,
+                common_.parameters->n_classes, common_.parameters->capacity};
+    }
+
+  private:
+    explicit AdaptiveForest(Common common)
+        : common_(std::move(common)), sizes_(sizes_of(common_)),
+          store_(common_.layout.n_features(), AdaptiveSizes::capacity(sizes_.store_rows)),
+          mixer_(common_.adaptive.groups.size(), common_.adaptive.mixer_rate) {
+        trees_.reserve(common_.n_trees());
+        slots_.reserve(common_.n_trees());
+    }
+
+    const Group &group(std::size_t t) const {
+        return common_.adaptive.groups[t / common_.adaptive.n_estimators];
+    }
+
+    static Options unlimited(Options options) {
+        options.max_bytes = options.max_nodes = kUnlimited;
+        return options;
+    }
+
+    static Tree tree_with(const Common &common, std::size_t max_leaves, const Rng::State &seed) {
+        const Layout layout = common.tree_layout();
+        const std::vector<float> ones(layout.n_numbers, 1.0F);
+        Tree tree(Restricted(layout, {}, FeatureWeights(layout, ones)), unlimited(common.options),
+                  Labels(common.parameters), seed, 1);
+        tree.set_max_leaves(max_leaves);
+        return tree;
+    }
+
+    // Copying
+
+    Common extended(const Layout &layout, const Parameters &parameters) const {
+        require(layout.extends(common_.layout), "features and categories must not become fewer");
+        common_.parameters->check_successor(parameters);
+        const std::size_t old_codes = common_.layout.n_codes(), n_codes = layout.n_codes();
+        std::vector<std::uint32_t> features = common_.columns.features();
+        for (std::uint32_t &f : features)
+            if (f >= old_codes) f += static_cast<std::uint32_t>(n_codes - old_codes);
+        for (std::size_t f = old_codes; f < n_codes; ++f)
+            features.push_back(static_cast<std::uint32_t>(f));
+        for (std::size_t j = common_.layout.n_numbers; j < layout.n_numbers; ++j)
+            features.push_back(static_cast<std::uint32_t>(n_codes + j));
+        return {layout, Columns(layout, std::move(features)), common_.options, common_.adaptive,
+                std::make_shared<Parameters>(parameters)};
+    }
+
+    // The rows that are still remembered, without the features that come later.
+    void copy_rows(const AdaptiveForest &other) {
+        const Layout &from = other.common_.layout, &to = common_.layout;
+        const std::size_t end = other.store_.end();
+        const std::size_t first =
+            std::max(other.store_.first(), end - std::min(end, store_.capacity()));
+        store_.start_at(first);
+        store_.make_room(end - first);
+        std::vector<float> row(to.n_features());
+        for (std::size_t i = first; i < end; ++i) {
+            const float *x = other.store_.features(i);
+            std::ranges::fill(row, std::numeric_limits<float>::quiet_NaN());
+            std::copy_n(x, from.n_codes(), row.begin());
+            std::copy_n(x + from.n_codes(), from.n_numbers, &row[to.n_codes()]);
+            store_.append(row.data(), other.store_.label(i), other.store_.weight(i));
+        }
+    }
+
+    // The same steps with wider rows.
+    void continue_regrowth(std::size_t t, const Regrowth &earlier) {
+        Regrowth &regrowth = slots_[t].regrowth;
+        regrowth.make_room(context(), n_rows_in_memory(t, n_rows_), n_rows_ - earlier.last() + 1);
+        regrowth.start(context(), earlier.seed(), slots_[t].numbers.key(), earlier.first(),
+                       earlier.last());
+        if (earlier.first() < store_.first())
+            renew(t); // the store has become smaller
+        else
+            regrowth.repeat(context(), store_, earlier.n_steps(), earlier.credit());
+    }
+
+    // Restarts a regrowth, from the newest rows if its own are gone.
+    void renew(std::size_t t) {
+        Regrowth &regrowth = slots_[t].regrowth;
+        if (regrowth.first() >= store_.first())
+            regrowth.restart(context());
+        else
+            regrowth.start(context(), regrowth.seed(), slots_[t].numbers.key(),
+                           n_rows_ - n_rows_in_memory(t, n_rows_), n_rows_);
+    }
+
+    // Learning
+
+    bool is_replaced_when_full(std::size_t t) const { return group(t).memory == kUnlimited; }
+
+    bool regrows_within(std::size_t t, std::size_t n_rows) const {
+        const Slot &slot = slots_[t];
+        return slot.regrowth.is_active() || slot.due <= n_rows_ + n_rows ||
+               (is_replaced_when_full(t) &&
+                trees_[t].arena().n_leaves() + n_rows >= trees_[t].max_leaves());
+    }
+
+    // Room for all that learning the rows may need, before anything changes.
+    void make_room(std::size_t n_rows, std::span<const double> weights,
+                   const Parameters *parameters) {
+        if (n_rows_ + n_rows > kMostRows)
+            throw std::length_error("a forest learns at most 2**31 - 1 rows");
+        const double total =
+            weights.empty() ? largest_weight() + static_cast<double>(n_rows)
+                            : std::accumulate(weights.begin(), weights.end(), largest_weight());
+        if (total > Labels::kMost)
+            throw std::length_error("the weights of all rows add up to too much");
+        store_.make_room(n_rows);
+        const RegrowthContext with = context();
+        for (std::size_t t = 0; t < n_trees(); ++t) {
+            const std::size_t most = trees_[t].max_leaves();
+            trees_[t].make_room(std::min(n_rows, most));
+            if (regrows_within(t, n_rows)) {
+                const std::size_t n_grown = n_rows_in_memory(t, n_rows_ + n_rows);
+                slots_[t].regrowth.make_room(with, n_grown, n_rows);
+                trees_[t].make_room(std::min(n_grown + n_rows, most));
+                if (common_.columns.have_codes() && !group(t).is_plain)
+                    slots_[t].numbers.make_room(common_.layout.categories, n_grown);
+            } else if (is_replaced_when_full(t) && slots_[t].regrowth.has_room()) {
+                slots_[t].regrowth = idle_regrowth(t); // which is not needed for long
+            }
+        }
+        const std::size_t size =
+            Labels::mixture_size(parameters == nullptr ? *common_.parameters : *parameters);
+        const std::size_t n_chunk = std::min(n_rows, chunk_size(size - 1));
+        resize(by_tree_, n_chunk * n_trees() * size);
+        resize(mixtures_, n_trees() * size);
+        resize(by_group_, n_groups() * size);
+        resize(mixed_, size);
+        const std::size_t width = padded(common_.columns.size());
+        resize(encoded_, (common_.columns.have_codes() ? n_trees() : 1) * n_chunk * width);
+    }
+
+    template <class T> static void resize(std::vector<T> &values, std::size_t size) {
+        if (values.size() < size) values.resize(size);
+    }
+
+    void set_parameters(const Parameters &parameters) {
+        *common_.parameters = parameters;
+        for (std::size_t t = 0; t < n_trees(); ++t)
+            if (slots_[t].regrowth.is_active()) renew(t);
+    }
+
+    // Predicts each row, then learns it. `out` may be null.
+    void learn_rows(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
+                    double *out, std::size_t n_threads) {
+        const std::size_t n_before = n_rows_;
+        const auto weight_of = [&](std::size_t i) { return weights.empty() ? 1.0 : weights[i]; };
+        for (std::size_t i = 0; i < X.n_rows; ++i)
+            if (weight_of(i) > 0) {
+                store_.append(X[i], y[i], weight_of(i));
+                ++n_rows_;
+            }
+        if (have_gaps(X) && !std::exchange(has_gaps_, true))
+            for (Tree &tree : trees_) tree.expect_gaps();
+        if (!common_.columns.have_codes())
+            for (std::size_t i = 0; i < X.n_rows; ++i)
+                common_.columns.encode(X[i], slots_[0].numbers, encoded_row(0, X.n_rows, i));
+        if (X.n_rows == 1)
+            learn_side_by_side(X, {{}, y[0], weight_of(0)});
+        else
+            for_each_index(n_trees(), n_threads, [&](std::size_t t, std::size_t) {
+                std::size_t now = n_before;
+                for (std::size_t i = 0; i < X.n_rows; ++i) {
+                    const Row<Label> row{point(t, X, i), y[i], weight_of(i)};
+                    Tree &tree = trees_[t];
+                    NodeId v = tree.start();
+                    while (tree.template descend<Splits::kNumbers>(v, row.x.values, row.y)) {
+                    }
+                    finish_row(t, row, prediction_of(t, X.n_rows, i), now);
+                }
+            });
+        mix_rows(X.n_rows, y, weight_of, out);
+    }
+
+    // One row finds none of its nodes in the cache: it descends the trees together.
+    void learn_side_by_side(const Matrix &X, Row<Label> row) {
+        struct Learner {
+            Tree *tree;
+            const float *x;
+            NodeId v;
+        };
+        std::array<Learner, kTogether> places;
+        for (std::size_t first = 0; first < n_trees(); first += kTogether) {
+            const std::size_t count = std::min(kTogether, n_trees() - first);
+            const std::span<Learner> learners(places.data(), count);
+            for (std::size_t k = 0; k < count; ++k) {
+                Tree &tree = trees_[first + k];
+                learners[k] = {&tree, point(first + k, X, 0).values, tree.start()};
+            }
+            interleave(learners, [&](Learner &l) {
+                return l.tree->template descend<Splits::kNumbers>(l.v, l.x, row.y);
+            });
+        }
+        for (std::size_t t = 0; t < n_trees(); ++t) {
+            std::size_t now = n_rows_ - (row.weight > 0 ? 1 : 0);
+            row.x = {encoded_row(t, 1, 0), nullptr};
+            finish_row(t, row, prediction_of(t, 1, 0), now);
+        }
+    }
+
+    // After the descent: predicts the row, learns it, and works on the tree that will come next.
+    void finish_row(std::size_t t, const Row<Label> &row, std::span<double> prediction,
+                    std::size_t &now) {
+        Tree &tree = trees_[t];
+        const std::size_t size = Labels::mixture_size(*common_.parameters);
+        const std::span<double> mixture = std::span(mixtures_).subspan(t * size, size);
+        std::ranges::fill(mixture, 0.0);
+        tree.predict_on_path(mixture);
+        std::ranges::copy(tree.labels().finish(mixture), prediction.begin());
+        if (row.weight == 0) return;
+        tree.extend(row);
+        while (tree.ascend(row.y, row.weight)) {
+        }
+        regrow(t, ++now);
+    }
+
+    // After row number `now` was learned.
+    void regrow(std::size_t t, std::size_t now) {
+        auto &[numbers, regrowth, due, n_regrows] = slots_[t];
+        if (!regrowth.is_active()) {
+            if (now < due && !(is_replaced_when_full(t) && trees_[t].is_full())) return;
+            regrowth.start(context(), trees_[t].rng().fork(), numbers.key(),
+                           now - n_rows_in_memory(t, now), now);
+            due = schedule(t).next(now);
+        }
+        if (!regrowth.work(context(), store_, now)) return;
+        std::swap(trees_[t], regrowth.tree());
+        std::swap(numbers, regrowth.numbers());
+        if (has_gaps_) trees_[t].expect_gaps();
+        regrowth.stop();
+        ++n_regrows;
+    }
+
+    float *encoded_row(std::size_t t, std::size_t n_rows, std::size_t i) {
+        const std::size_t place = common_.columns.have_codes() ? t * n_rows + i : i;
+        return &encoded_[place * padded(common_.columns.size())];
+    }
+
+    // Row i as tree t sees it.
+    Point point(std::size_t t, const Matrix &X, std::size_t i) {
+        float *x = encoded_row(t, X.n_rows, i);
+        if (common_.columns.have_codes()) common_.columns.encode(X[i], slots_[t].numbers, x);
+        return {x, nullptr};
+    }
+
+    std::span<double> prediction_of(std::size_t t, std::size_t n_rows, std::size_t i) {
+        const std::size_t size = size_now();
+        return std::span(by_tree_).subspan((t * n_rows + i) * size, size);
+    }
+
+    // Row after row: the mixer learns, too.
+    template <class WeightOf>
+    void mix_rows(std::size_t n_rows, std::span<const Label> y, const WeightOf &weight_of,
+                  double *out) {
+        const std::size_t size = size_now(), n = common_.adaptive.n_estimators;
+        const std::span<double> by_group = std::span(by_group_).first(n_groups() * size);
+        const std::span<double> mixed = std::span(mixed_).first(size);
+        for (std::size_t i = 0; i < n_rows; ++i) {
+            std::ranges::fill(by_group, 0.0);
+            for (std::size_t t = 0; t < n_trees(); ++t)
+                add_to(by_group.subspan(t / n * size, size), prediction_of(t, n_rows, i));
+            mixer_.mix(by_group, mixed);
+            if (out != nullptr) std::ranges::copy(mixed, out + i * size);
+            if (weight_of(i) > 0) mixer_.learn(by_group, mixed, y[i], weight_of(i));
+        }
+    }
+
+    // Adds a tree's part of the mean of its group.
+    void add_to(std::span<double> mean, std::span<const double> prediction) const {
+        const auto n = static_cast<double>(common_.adaptive.n_estimators);
+        for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += prediction[k] / n;
+    }
+
+    // Predicting
+
+    std::size_t chunk_size(std::size_t prediction_size) const {
+        constexpr std::size_t kPredictions = 1 << 20;
+        return std::clamp<std::size_t>(kPredictions / prediction_size / n_trees(), 1,
+                                       AdaptiveSizes::kChunk);
+    }
+
+    std::size_t size_now() const { return Labels::prediction_size(*common_.parameters); }
+
+    double largest_weight() const {
+        double largest = 0;
+        for (const Tree &tree : trees_) largest = std::max(largest, tree.total_weight());
+        return largest;
+    }
+
+    template <class Work>
+    static void for_each_block(std::size_t n_rows, std::size_t n_threads, const Work &work) {
+        constexpr std::size_t kRows = 64;
+        for_each_index((n_rows + kRows - 1) / kRows, n_threads, [&](std::size_t b, std::size_t) {
+            work(b * kRows, std::min(n_rows, (b + 1) * kRows));
+        });
+    }
+
+    // Rows [first, last) as tree t sees them.
+    void encode_block(std::size_t t, const Matrix &X, std::size_t first, std::size_t last,
+                      float *to) const {
+        const std::size_t width = padded(common_.columns.size());
+        for (std::size_t i = first; i < last; ++i)
+            common_.columns.encode(X[i], slots_[t].numbers, to + (i - first) * width);
+    }
+
+    // Calls use(tree, row, prediction); for each row in the order of the trees.
+    template <class Use>
+    void for_each_prediction(const Matrix &X, std::size_t first, std::size_t last,
+                             const Use &use) const {
+        Predictor<Restricted, Labels> predictor(common_.options, *common_.parameters);
+        const bool have_codes = common_.columns.have_codes();
+        const std::size_t width = padded(common_.columns.size()), n = last - first;
+        std::vector<float> encoded((have_codes ? n_trees() : 1) * n * width);
+        for (std::size_t t = 0; t < (have_codes ? n_trees() : 1); ++t)
+            encode_block(t, X, first, last, &encoded[t * n * width]);
+        predictor.predict(
+            trees_,
+            [&](std::size_t t, std::size_t i) {
+                const std::size_t place = (have_codes ? t * n : 0) + i - first;
+                return Point{&encoded[place * width], nullptr};
+            },
+            first, last, use);
+    }
+
+    // Where predictions of groups are added up: rows x groups x outputs.
+    struct GroupMeans {
+        double *data;
+        std::size_t n_each, size;
+    };
+
+    void predict_block(const Matrix &X, std::size_t first, std::size_t last,
+                       const GroupMeans &means) const {
+        for_each_prediction(
+            X, first, last, [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
+                const std::size_t g = t / common_.adaptive.n_estimators;
+                add_to({means.data + (i - first) * means.n_each + g * means.size, means.size},
+                       prediction);
+            });
+    }
+
+    // Calls use(tree, row, x as the tree sees it).
+    template <class Use>
+    void for_each_point(const Matrix &X, std::size_t n_threads, const Use &use) const {
+        for_each_index(n_trees(), n_threads, [&](std::size_t t, std::size_t) {
+            std::vector<float> x(padded(common_.columns.size()));
+            for (std::size_t i = 0; i < X.n_rows; ++i) {
+                common_.columns.encode(X[i], slots_[t].numbers, x.data());
+                use(t, i, x.data());
+            }
+        });
+    }
+
+    Common common_;
+    AdaptiveSizes sizes_;
+    std::vector<Tree> trees_; // group after group
+    std::vector<Slot> slots_; // of the trees
+    Store store_;
+    LogisticMixer mixer_;
+    std::size_t n_rows_ = 0; // learned
+    bool has_gaps_ = false;  // whether there were missing values since the forest was built
+    SharedLock lock_;        // many may predict, or one may learn
+    // Scratch of the learner.
+    std::vector<double> by_tree_, mixtures_, by_group_, mixed_;
+    std::vector<float> encoded_;
+};
+
+} // namespace amforest

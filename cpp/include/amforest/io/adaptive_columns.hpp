@@ -1,0 +1,257 @@
+// An adaptive forest as flat arrays, beside those of its trees; reading them validates all.
+//
+// A regrowth that is under way is saved as its rows, its seed and the number of its steps, which
+// are taken again. Whatever the arrays hold, restoring them gives a valid forest or throws.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "amforest/adaptive/adaptive_forest.hpp"
+#include "amforest/io/restore.hpp"
+
+namespace amforest {
+
+template <class Labels, template <class> class Column> struct AdaptiveColumns {
+    using Label = typename Labels::Label;
+
+    Column<std::uint32_t> columns;        // of trees: the feature of each
+    Column<float> row_features;           // rows x features
+    Column<Label> row_labels;             // of the rows in the store
+    Column<double> row_weights;           // the same
+    Column<double> mixer_weights;         // of groups
+    Column<std::uint64_t> due;            // of trees, as all below
+    Column<std::uint64_t> n_regrows;      //
+    Column<std::uint64_t> number_keys;    // of random numbers of categories
+    Column<std::uint8_t> has_numbers;     // whether they were learned instead
+    Column<float> number_priors;          //
+    Column<std::uint64_t> number_sizes;   // trees x categorical features
+    Column<std::uint32_t> number_codes;   // of all these, in the order of the codes
+    Column<float> number_values;          //
+    Column<std::uint8_t> is_regrown;      // whether a regrowth is under way
+    Column<std::uint64_t> regrowths;      // trees x 3: the first row, the last, the steps taken
+    Column<std::uint64_t> regrowth_seeds; // trees x 4
+    Column<std::int64_t> regrowth_credit; //
+
+    template <class Use> void for_each(const Layout &layout, std::size_t n_trees, const Use &use) {
+        use("columns", columns, kVector, 0);
+        use("row_features", row_features, layout.n_features(), 0);
+        use("row_labels", row_labels, kVector, 0);
+        use("row_weights", row_weights, kVector, 0);
+        use("mixer_weights", mixer_weights, kVector, 0);
+        use("due", due, kVector, 0);
+        use("n_regrows", n_regrows, kVector, 0);
+        use("number_keys", number_keys, kVector, 0);
+        use("has_numbers", has_numbers, kVector, 0);
+        use("number_priors", number_priors, kVector, 0);
+        use("number_sizes", number_sizes, layout.n_codes(), n_trees);
+        use("number_codes", number_codes, kVector, 0);
+        use("number_values", number_values, kVector, 0);
+        use("is_regrown", is_regrown, kVector, 0);
+        use("regrowths", regrowths, 3, 0);
+        use("regrowth_seeds", regrowth_seeds, 4, 0);
+        use("regrowth_credit", regrowth_credit, kVector, 0);
+    }
+};
+
+template <class Labels>
+void append_numbers(AdaptiveColumns<Labels, Owned> &flat, const CategoryNumbers &numbers,
+                    std::size_t n_codes) {
+    flat.number_keys.push_back(numbers.key());
+    flat.has_numbers.push_back(numbers.is_learned() ? 1 : 0);
+    flat.number_priors.push_back(numbers.is_learned() ? numbers.prior() : 0);
+    for (std::size_t f = 0; f < n_codes; ++f) {
+        const std::size_t before = flat.number_codes.size();
+        if (numbers.is_learned())
+            numbers.for_each(f, [&](std::uint32_t code, float value) {
+                flat.number_codes.push_back(code);
+                flat.number_values.push_back(value);
+            });
+        flat.number_sizes.push_back(flat.number_codes.size() - before);
+    }
+}
+
+template <class Labels>
+void append_regrowth(AdaptiveColumns<Labels, Owned> &flat, const Regrowth<Labels> &regrowth) {
+    const bool is_active = regrowth.is_active();
+    flat.is_regrown.push_back(is_active ? 1 : 0);
+    for (const std::uint64_t value : {regrowth.first(), regrowth.last(), regrowth.n_steps()})
+        flat.regrowths.push_back(is_active ? value : 0);
+    for (const std::uint64_t word : regrowth.seed())
+        flat.regrowth_seeds.push_back(is_active ? word : 0);
+    flat.regrowth_credit.push_back(is_active ? regrowth.credit() : 0);
+}
+
+// `slots`, `store` and `mixer_weights` belong to one moment.
+template <class Labels>
+AdaptiveColumns<Labels, Owned>
+flatten_memory(const typename AdaptiveForest<Labels>::Common &common,
+               std::span<const typename AdaptiveForest<Labels>::Slot> slots,
+               const RowStore<typename Labels::Label> &store,
+               std::span<const double> mixer_weights) {
+    AdaptiveColumns<Labels, Owned> flat;
+    flat.columns = common.columns.features();
+    const std::size_t n_features = common.layout.n_features();
+    for (std::size_t i = store.first(); i < store.end(); ++i) {
+        const float *x = store.features(i);
+        flat.row_features.insert(flat.row_features.end(), x, x + n_features);
+        flat.row_labels.push_back(store.label(i));
+        flat.row_weights.push_back(store.weight(i));
+    }
+    flat.mixer_weights.assign(mixer_weights.begin(), mixer_weights.end());
+    for (const auto &slot : slots) {
+        flat.due.push_back(slot.due);
+        flat.n_regrows.push_back(slot.n_regrows);
+        append_numbers(flat, slot.numbers, common.layout.n_codes());
+        append_regrowth(flat, slot.regrowth);
+    }
+    return flat;
+}
+
+// Fills a forest that has nothing yet.
+template <LabelModel Labels> class AdaptiveRestorer {
+    using Forest = AdaptiveForest<Labels>;
+
+  public:
+    AdaptiveRestorer(const AdaptiveColumns<Labels, Borrowed> &flat, Forest &forest)
+        : flat_(flat), forest_(forest), layout_(forest.layout()), n_trees_(forest.n_trees()) {}
+
+    void restore(const FlatForest<Labels, Borrowed> &trees, std::size_t n_rows) {
+        check_lengths(n_rows);
+        require(trees.n_nodes.size() == n_trees_ && trees.feature_weights.size() > 0,
+                "there must be as many trees as groups times n_estimators, with feature_weights");
+        restore_trees(trees, n_rows);
+        restore_rows(n_rows);
+        for (const double weight : flat_.mixer_weights)
+            require(std::abs(weight) <= 1e12, "mixer_weights must be finite");
+        forest_.mixer().set_weights(flat_.mixer_weights);
+        for (std::size_t t = 0; t < n_trees_; ++t) restore_slot(t, n_rows);
+        require(next_number_ == flat_.number_codes.size(), "number_sizes must add up");
+        forest_.set_n_rows(n_rows);
+    }
+
+    // The columns of trees, before a forest is built: each feature once.
+    static Columns columns(const AdaptiveColumns<Labels, Borrowed> &flat, const Layout &layout) {
+        std::vector<std::uint32_t> features(flat.columns.begin(), flat.columns.end());
+        std::vector<std::uint32_t> in_order = features;
+        std::ranges::sort(in_order);
+        require(in_order.size() == layout.n_features(), "columns must be as many as features");
+        for (std::uint32_t f = 0; f < in_order.size(); ++f)
+            require(in_order[f] == f, "columns must name each feature once");
+        return {layout, std::move(features)};
+    }
+
+  private:
+    void check_lengths(std::size_t n_rows) const {
+        const std::size_t n_stored = std::min(n_rows, forest_.store().capacity());
+        require(flat_.row_labels.size() == n_stored && flat_.row_weights.size() == n_stored &&
+                    flat_.row_features.size() == n_stored * layout_.n_features(),
+                "the rows of the store must be those learned last");
+        require(flat_.mixer_weights.size() == forest_.n_groups(),
+                "mixer_weights must be one for each group");
+        const bool have_trees =
+            flat_.due.size() == n_trees_ && flat_.n_regrows.size() == n_trees_ &&
+            flat_.number_keys.size() == n_trees_ && flat_.has_numbers.size() == n_trees_ &&
+            flat_.number_priors.size() == n_trees_ &&
+            flat_.number_sizes.size() == n_trees_ * layout_.n_codes() &&
+            flat_.is_regrown.size() == n_trees_ && flat_.regrowths.size() == 3 * n_trees_ &&
+            flat_.regrowth_seeds.size() == 4 * n_trees_ && flat_.regrowth_credit.size() == n_trees_;
+        require(have_trees && flat_.number_codes.size() == flat_.number_values.size(),
+                "columns must be as long as there are trees");
+    }
+
+    void restore_trees(const FlatForest<Labels, Borrowed> &trees, std::size_t n_rows) {
+        const auto &common = forest_.common();
+        const typename amforest::Forest<Restricted, Labels>::Common of_trees{
+            common.tree_layout(), {}, forest_.tree_options(), common.parameters};
+        forest_.trees() = Restorer<Restricted, Labels>(trees, of_trees).restore(n_rows);
+        for (std::size_t t = 0; t < n_trees_; ++t) forest_.limit_leaves(t);
+    }
+
+    void restore_rows(std::size_t n_rows) {
+        const std::size_t n_stored = flat_.row_labels.size();
+        const Matrix X{flat_.row_features.data(), n_stored, layout_.n_features()};
+        check_features(X, layout_, "row_features", [](std::size_t) { return true; });
+        auto &store = forest_.store();
+        store.start_at(n_rows - n_stored);
+        store.make_room(n_stored);
+        for (std::size_t i = 0; i < n_stored; ++i) {
+            require(Labels::accepts(*forest_.common().parameters, flat_.row_labels[i]),
+                    Labels::kAccepted);
+            require(is_between(flat_.row_weights[i], kLeastWeight, Labels::kMost),
+                    "row_weights must be positive");
+            store.append(X[i], flat_.row_labels[i], flat_.row_weights[i]);
+        }
+    }
+
+    void restore_slot(std::size_t t, std::size_t n_rows) {
+        const std::size_t due = flat_.due[t];
+        require(due > n_rows || flat_.is_regrown[t] != 0, "due must be later");
+        forest_.slots().push_back({restored_numbers(t), forest_.idle_regrowth(t), due,
+                                   static_cast<std::size_t>(flat_.n_regrows[t])});
+        require(flat_.is_regrown[t] <= 1, "is_regrown must be 0 or 1");
+        if (flat_.is_regrown[t] == 1) restore_regrowth(t, n_rows);
+    }
+
+    CategoryNumbers restored_numbers(std::size_t t) {
+        CategoryNumbers numbers(flat_.number_keys[t]);
+        const std::size_t n_codes = layout_.n_codes();
+        const auto sizes = flat_.number_sizes.subspan(t * n_codes, n_codes);
+        require(flat_.has_numbers[t] <= (n_codes > 0 ? 1 : 0), "has_numbers must be 0 or 1");
+        std::size_t total = 0;
+        for (std::size_t f = 0; f < n_codes; ++f) {
+            require(sizes[f] <= layout_.categories.room()[f] &&
+                        (sizes[f] == 0 || flat_.has_numbers[t] != 0),
+                    "number_sizes must not be more than the categories");
+            total += sizes[f];
+        }
+        require(total <= flat_.number_codes.size() - next_number_, "number_sizes must add up");
+        if (flat_.has_numbers[t] == 0) return numbers;
+        require(std::isfinite(flat_.number_priors[t]), "number_priors must be finite");
+        numbers.restore(sizes, flat_.number_priors[t]);
+        for (std::size_t f = 0; f < n_codes; ++f)
+            for (std::size_t k = 0; k < sizes[f]; ++k, ++next_number_) {
+                const std::uint32_t code = flat_.number_codes[next_number_];
+                require(code < layout_.categories.room()[f] &&
+                            (k == 0 || code > flat_.number_codes[next_number_ - 1]),
+                        "number_codes must be increasing categories");
+                require(std::isfinite(flat_.number_values[next_number_]),
+                        "number_values must be finite");
+                numbers.set(f, code, flat_.number_values[next_number_]);
+            }
+        return numbers;
+    }
+
+    void restore_regrowth(std::size_t t, std::size_t n_rows) {
+        const auto rows = flat_.regrowths.subspan(3 * t, 3);
+        const std::size_t first = rows[0], last = rows[1];
+        require(first >= forest_.store().first() && first < last && last <= n_rows &&
+                    last - first <= forest_.n_rows_in_memory(t, n_rows),
+                "regrowths must be of rows in the store");
+        const auto words = flat_.regrowth_seeds.subspan(4 * t, 4);
+        require(std::ranges::any_of(words, [](std::uint64_t word) { return word != 0; }),
+                "regrowth_seeds must not be 0");
+        require(is_between<std::int64_t>(flat_.regrowth_credit[t], -(std::int64_t{1} << 50),
+                                         Regrowth<Labels>::kWorkPerRow),
+                "regrowth_credit must be in its range");
+        Regrowth<Labels> &regrowth = forest_.slots()[t].regrowth;
+        regrowth.make_room(forest_.context(), last - first, n_rows - last);
+        regrowth.start(forest_.context(), {words[0], words[1], words[2], words[3]},
+                       forest_.slots()[t].numbers.key(), first, last);
+        require(
+            regrowth.repeat(forest_.context(), forest_.store(), rows[2], flat_.regrowth_credit[t]),
+            "regrowths must not have more steps than they need");
+    }
+
+    const AdaptiveColumns<Labels, Borrowed> &flat_;
+    Forest &forest_;
+    const Layout &layout_;
+    std::size_t n_trees_, next_number_ = 0;
+};
+
+} // namespace amforest
