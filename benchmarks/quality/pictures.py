@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
@@ -68,18 +68,22 @@ def drift(path: Path, table: Table, window: int) -> None:
 
 
 def _draw_weights(axes: Axes, curve: Mapping[str, Any]) -> None:
-    weights = np.array(curve["weights"])
-    shades = [_shade(i / max(1, weights.shape[1] - 1)) for i in range(weights.shape[1])]
-    for column, name, color in zip(weights.T, curve["names"], shades, strict=True):
-        axes.plot(curve["rows"], column, color=color, linewidth=1.5, label=name)
+    """Draw a line per memory; honest trees have the color of their memory, dashed."""
+    names = curve["names"]
+    memories = [name for name in names if not name.endswith(_HONEST) and name != _PLAIN]
+    shades = {
+        name: colormaps["viridis"](0.92 * i / max(1, len(memories) - 1))
+        for i, name in enumerate(memories)
+    }
+    for column, name in zip(zip(*curve["weights"], strict=True), names, strict=True):
+        color = shades.get(name.removesuffix(_HONEST), "0.55")
+        style = "--" if name.endswith(_HONEST) else "-"
+        axes.plot(curve["rows"], column, style, color=color, linewidth=1.5, label=name)
     axes.set_ylabel("weight of each memory")
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
 
 
-def _shade(position: float) -> Any:
-    from matplotlib import colormaps  # noqa: PLC0415  # it registers all maps
-
-    return colormaps["viridis"](0.95 * position)
+_HONEST, _PLAIN = ", honest", "plain"
 
 
 def log_loss(path: Path, table: Table, groups: Mapping[str, str]) -> None:
