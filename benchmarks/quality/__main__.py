@@ -3,7 +3,9 @@
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -12,6 +14,7 @@ from rich.table import Table as RichTable
 
 from benchmarks import machine
 from benchmarks.quality.checks import Check, checks
+from benchmarks.quality.contenders import CONTENDERS
 from benchmarks.quality.measuring import BY_REQUEST, SECTIONS, Session, wanted_streams
 from benchmarks.quality.page import write_page
 from benchmarks.quality.plan import FULL, QUICK, Plan
@@ -26,6 +29,8 @@ _QUICK_FOLDER = Path("build/quality-quick")
 def main() -> int:
     options = _parse()
     plan = QUICK if options.quick else FULL
+    if options.contenders:
+        plan = replace(plan, contenders=tuple(options.contenders))
     folder = options.to or (_QUICK_FOLDER if options.quick else Path("docs"))
     # A full run continues from the last one: what it does not measure again stays on the page.
     path = folder / "results.json" if options.quick else _RESULTS
@@ -34,7 +39,8 @@ def main() -> int:
     start = time.monotonic()
     with Bars(console) as bars:
         streams = wanted_streams(plan, options.streams, bars.say)
-        session = Session(plan, bars, results, streams, bool(options.streams), options.again)
+        is_partial = bool(options.streams or options.contenders)
+        session = Session(plan, bars, results, streams, is_partial, options.again)
         for name in options.only or [name for name in SECTIONS if name not in BY_REQUEST]:
             SECTIONS[name](session)
             _describe_run(results, plan, session)
@@ -92,17 +98,26 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--only", action="append", choices=SECTIONS, help="only this section")
     parser.add_argument(
-        "--streams", type=_stream_names, default=[], help="only these streams, with commas between"
+        "--streams",
+        type=partial(_names, STREAMS),
+        default=[],
+        help="only these streams, with commas between; the others' last results stay on the page",
+    )
+    parser.add_argument(
+        "--contenders",
+        type=partial(_names, CONTENDERS),
+        default=[],
+        help="only these contenders, in the same way",
     )
     parser.add_argument("--again", action="store_true", help="do not use the kept long run")
     return parser.parse_args()
 
 
-def _stream_names(text: str) -> list[str]:
+def _names(known_names: Iterable[str], text: str) -> list[str]:
     names = text.split(",")
-    unknown = [name for name in names if name not in STREAMS]
+    unknown = [name for name in names if name not in known_names]
     if unknown:
-        known = ", ".join(STREAMS)
+        known = ", ".join(known_names)
         raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; expected some of {known}")
     return names
 

