@@ -289,7 +289,7 @@ def _speed(results: Results) -> str:
     table = results.table(SPEED)
     if not table:
         return ""
-    names = (ADAPTIVE, AMF, ARF_10, SRP_10, speed.OURS_FIRST_ROWS, RIVER_ARF)
+    names = (ADAPTIVE, AMF, ARF_10, speed.OURS_FIRST_ROWS, RIVER_ARF)
     shown = [name for name in names if any(name in row for row in table.values())]
     rows = [
         (case, *(f"{row[name]:,.1f}" if name in row else "" for name in shown))
@@ -304,7 +304,8 @@ def _speed(results: Results) -> str:
 The picture shows the mean log-loss over AMF's, on all rows, against the CPU time per row in these
 runs (two processes ran at a time). Hollow marks: river's forests on the first {SLOW_ROWS:,} rows.
 
-CPU time of predicting and then learning a row, in µs, alone on one core: the better of two runs.
+CPU time of predicting and then learning a row, in µs, alone on one core: the better of two
+runs, or one that takes seconds.
 Ours is one call of `partial_fit_predict_proba`. MOA runs after a warm-up, and the time that its
 loop in Python takes with a learner that does nothing is subtracted. river's forest has fewer rows,
 so ours is shown for these rows, too.
