@@ -57,7 +57,7 @@ def drift(path: Path, table: Table, window: int) -> None:
     last = max(curve["rows"][-1] for curve in table.values())
     for axes in panels:
         for row in (change for change in _CHANGES if change < last):
-            axes.axvline(row, color="0.6", linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+            axes.axvline(row, color="0.35", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
         axes.set_xlim(0, last)
         axes.xaxis.set_major_formatter("{x:,.0f}")
     handles, labels = panels[0].get_legend_handles_labels()
