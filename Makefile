@@ -18,7 +18,8 @@ COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/tes
 	forest/test_sample_weight.py forest/test_estimator.py baselines/test_mondrian_forest.py)
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
-.PHONY: demo test test-slow lint format bench bench-quick bench-csv torture coverage asan tsan \
+.PHONY: demo test test-slow lint format bench bench-quick bench-csv bench-quality \
+	bench-quality-quick torture coverage asan tsan \
 	paper paper-quick theory clean
 
 demo: .venv/demo-installed
@@ -80,6 +81,11 @@ format: .venv/installed
 
 bench bench-quick: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks $(if $(findstring quick,$@),--quick)
+
+# Predictions compared with other stream learners, in docs/quality.md: below 40 minutes, or below 4
+# into build/quality-quick. MOA's learners need Java: default-jre-headless in Debian.
+bench-quality bench-quality-quick: .venv-bench/installed
+	.venv-bench/bin/python -m benchmarks.quality $(if $(findstring quick,$@),--quick)
 
 # A gigabyte of CSV through the command line.
 bench-csv: .venv/installed

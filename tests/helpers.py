@@ -128,9 +128,10 @@ def assert_equal_predictions(predictions: Any, expected: Any) -> None:
     np.testing.assert_allclose(predictions, expected, rtol=TOLERANCE, atol=atol)
 
 
-def tables(model: AMFClassifier | AMFRegressor) -> list[bytes]:
-    """All bits of all trees."""
-    return [model.tree_table(i).tobytes() for i in range(model.n_estimators)]
+def tables(model: Any) -> list[bytes]:
+    """All bits of all trees, and of the mixer of an adaptive forest."""
+    trees = [model.tree_table(i).tobytes() for i in range(model._core.n_trees)]
+    return [*trees, model.memory_weights_.tobytes()] if model.is_adaptive else trees
 
 
 def state_of(model: Any) -> tuple[dict[str, Any], Any, Any]:

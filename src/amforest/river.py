@@ -1,4 +1,4 @@
-"""AMFClassifier and AMFRegressor for river: rows are dicts, and features come and go.
+"""The forests for river: rows are dicts, and features come and go.
 
 Each holds the scikit-learn estimator of its name, and so the same core.
 """
@@ -6,7 +6,7 @@ Each holds the scikit-learn estimator of its name, and so the same core.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -40,49 +40,27 @@ _NO_COLUMNS = NamedColumns()
 
 
 class _River(base.Estimator):
-    """The base of both estimators: all but predictions."""
+    """The base of all: it holds the scikit-learn estimator, and does all but predictions.
+
+    A subclass stores its parameters, which are the estimator's, and calls `_build_forest`.
+    """
 
     _estimator: ClassVar[type[Estimator]]
     _model: Estimator
+    n_jobs: int | None
+    categorical_features: Requested
+    max_categories: int | None
 
-    def __init__(
-        self,
-        n_estimators: int = 10,
-        *,
-        step: float = 1.0,
-        use_aggregation: bool = True,
-        split_pure: bool = False,
-        charge_first: bool = False,
-        predict_extends: bool = False,
-        split_prior: tuple[float, float] = (0.5, 0.0),
-        categorical_features: Requested = "from_dtype",
-        max_categories: int | None = 256,
-        max_nodes: int | None = None,
-        max_bytes: int | None = None,
-        n_jobs: int | None = None,
-        seed: int | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.step = step
-        self.use_aggregation = use_aggregation
-        self.split_pure = split_pure
-        self.charge_first = charge_first
-        self.predict_extends = predict_extends
-        self.split_prior = split_prior
-        self.categorical_features = categorical_features
-        self.max_categories = max_categories
-        self.max_nodes = max_nodes
-        self.max_bytes = max_bytes
-        self.n_jobs = n_jobs
-        self.seed = seed
-        if isinstance(categorical_features, str | bytes | bytearray):  # not a list of names
-            is_valid = categorical_features == "from_dtype"
+    def _build_forest(self) -> None:
+        requested = self.categorical_features
+        if isinstance(requested, str | bytes | bytearray):  # not a list of names
+            is_valid = requested == "from_dtype"
         else:
-            is_valid = categorical_features is None or isinstance(categorical_features, Collection)
+            is_valid = requested is None or isinstance(requested, Collection)
         if not is_valid:
             raise ValueError(
-                f"categorical_features is {categorical_features!r}; it must be 'from_dtype', None "
-                "or a collection of names"
+                f"categorical_features is {requested!r}; it must be 'from_dtype', None or a "
+                "collection of names"
             )
         # The rows that the model learns are encoded: its X has no categories.
         params = self._get_params() | {"categorical_features": None}
@@ -203,7 +181,7 @@ class _River(base.Estimator):
         if not isinstance(model, cls._estimator):
             raise TypeError(f"model is {model!r}; it must be an amforest.{cls.__name__}")
         params = model.get_params(deep=False)
-        if params.pop("partition") != "restricted":
+        if params.pop("partition", "restricted") != "restricted":
             raise ValueError(
                 "model has partition='unrestricted'; it must be 'restricted', because features "
                 "come and go in river"
@@ -228,6 +206,42 @@ class _River(base.Estimator):
         n_bytes = 0 if fitted is None else fitted.core.n_bytes
         return int(super()._raw_memory_usage) + n_bytes  # river counts Python's objects only
 
+
+class _AMF(_River):
+    """The parameters of the paper's forests."""
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        step: float = 1.0,
+        use_aggregation: bool = True,
+        split_pure: bool = False,
+        charge_first: bool = False,
+        predict_extends: bool = False,
+        split_prior: tuple[float, float] = (0.5, 0.0),
+        categorical_features: Requested = "from_dtype",
+        max_categories: int | None = 256,
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.step = step
+        self.use_aggregation = use_aggregation
+        self.split_pure = split_pure
+        self.charge_first = charge_first
+        self.predict_extends = predict_extends
+        self.split_prior = split_prior
+        self.categorical_features = categorical_features
+        self.max_categories = max_categories
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.seed = seed
+        self._build_forest()
+
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"n_estimators": 3, "seed": 1}
@@ -235,7 +249,44 @@ class _River(base.Estimator):
         yield {"n_estimators": 2, "use_aggregation": False, "split_pure": True, "n_jobs": 2}
 
 
-class AMFClassifier(_River, base.MiniBatchClassifier):
+class _Classifier(_River, base.MiniBatchClassifier):
+    """The predictions of classifiers."""
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def predict_proba_one(self, x: NamedValues, **kwargs: Any) -> dict[Any, float]:
+        """Predict the probabilities of the labels known so far: {} before any data."""
+        fitted = self._handle.fitted
+        if fitted is None:
+            return {}
+        return cast(ClassLabels, fitted.labels).by_label(self._predict_row(fitted, x))
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Predict the probabilities of the labels known so far, a column for each."""
+        import pandas as pd  # noqa: PLC0415  # only for those who have frames
+
+        fitted = self._handle.fitted
+        if fitted is None or not len(X):
+            return pd.DataFrame(index=X.index)
+        by_index, labels = self._predict_rows(fitted, X), cast(ClassLabels, fitted.labels)
+        # As objects, labels keep their types.
+        columns = pd.Index(labels.names(by_index.shape[1]), dtype=object)
+        return pd.DataFrame(labels.sort_columns(by_index), X.index, columns)
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Predict the most probable label of each row: None before any data."""
+        import pandas as pd  # noqa: PLC0415
+
+        probabilities = self.predict_proba_many(X)
+        if probabilities.empty:
+            return pd.Series([None] * len(X), X.index, dtype=object)
+        labels = probabilities.columns.tolist()
+        return pd.Series([labels[k] for k in probabilities.to_numpy().argmax(axis=1)], X.index)
+
+
+class AMFClassifier(_AMF, _Classifier):
     """Aggregated Mondrian forest for classification, for river.
 
     New labels and new features may appear at any time. Labels are strings, or numbers and bools.
@@ -302,41 +353,99 @@ class AMFClassifier(_River, base.MiniBatchClassifier):
             seed=seed,
         )
 
+
+class AdaptiveAMFClassifier(_Classifier):
+    """Adaptive forest for classification, for river: follows drift, and forgets.
+
+    New labels and new features may appear at any time. Labels are strings, or numbers and bools. A
+    tree knows nothing of a feature that appears later until it is regrown.
+
+    Parameters
+    ----------
+    n_estimators, memories, honest_memories, n_candidates, mixer_rate, row_limit
+        As in `amforest.AdaptiveAMFClassifier`.
+    step, use_aggregation, dirichlet, split_pure, max_nodes, max_bytes, n_jobs
+        As in `amforest.AdaptiveAMFClassifier`.
+    categorical_features
+        The names of features that hold categories, of any hashable type. "from_dtype" means the
+        features whose first value is text.
+    max_categories
+        The first so many categories of a feature are told apart; all later ones are one. None means
+        no limit.
+    seed
+        The same number gives the same forest.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from amforest.river import AdaptiveAMFClassifier
+    >>> model = AdaptiveAMFClassifier(seed=1)
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 90.95%
+    >>> model.memory_names_[:3]
+    ['all', '4000', '1000']
+    """
+
+    _estimator = classifier.AdaptiveAMFClassifier
+    _model: classifier.AdaptiveAMFClassifier
+
+    def __init__(
+        self,
+        n_estimators: int = 5,
+        *,
+        memories: Sequence[int | None] = (None, 4000, 1000, 250, 60, 15),
+        honest_memories: Sequence[int | None] = (None, 4000),
+        n_candidates: int = 30,
+        mixer_rate: float = 0.01,
+        row_limit: int = 65_536,
+        step: float = 1.0,
+        use_aggregation: bool = True,
+        dirichlet: float | None = None,
+        split_pure: bool = False,
+        categorical_features: Requested = "from_dtype",
+        max_categories: int | None = 10_000,
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.memories = memories
+        self.honest_memories = honest_memories
+        self.n_candidates = n_candidates
+        self.mixer_rate = mixer_rate
+        self.row_limit = row_limit
+        self.step = step
+        self.use_aggregation = use_aggregation
+        self.dirichlet = dirichlet
+        self.split_pure = split_pure
+        self.categorical_features = categorical_features
+        self.max_categories = max_categories
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.seed = seed
+        self._build_forest()
+
     @property
-    def _multiclass(self) -> bool:
-        return True
+    def memory_names_(self) -> list[str]:
+        """The names of the groups of trees; AttributeError before any data."""
+        return self._model.memory_names_
 
-    def predict_proba_one(self, x: NamedValues, **kwargs: Any) -> dict[Any, float]:
-        """Predict the probabilities of the labels known so far: {} before any data."""
-        fitted = self._handle.fitted
-        if fitted is None:
-            return {}
-        return cast(ClassLabels, fitted.labels).by_label(self._predict_row(fitted, x))
+    @property
+    def memory_weights_(self) -> Floats:
+        """The weights of the groups in the mixer; AttributeError before any data."""
+        return self._model.memory_weights_
 
-    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Predict the probabilities of the labels known so far, a column for each."""
-        import pandas as pd  # noqa: PLC0415  # only for those who have frames
-
-        fitted = self._handle.fitted
-        if fitted is None or not len(X):
-            return pd.DataFrame(index=X.index)
-        by_index, labels = self._predict_rows(fitted, X), cast(ClassLabels, fitted.labels)
-        # As objects, labels keep their types.
-        columns = pd.Index(labels.names(by_index.shape[1]), dtype=object)
-        return pd.DataFrame(labels.sort_columns(by_index), X.index, columns)
-
-    def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """Predict the most probable label of each row: None before any data."""
-        import pandas as pd  # noqa: PLC0415
-
-        probabilities = self.predict_proba_many(X)
-        if probabilities.empty:
-            return pd.Series([None] * len(X), X.index, dtype=object)
-        labels = probabilities.columns.tolist()
-        return pd.Series([labels[k] for k in probabilities.to_numpy().argmax(axis=1)], X.index)
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"seed": 1}
+        yield {"n_estimators": 2, "memories": (None, 60, 15), "n_jobs": 2}
+        # Within river, an empty tuple is an error.
+        yield {"n_estimators": 1, "memories": (30,), "honest_memories": [], "n_candidates": 1}
 
 
-class AMFRegressor(_River, base.MiniBatchRegressor):
+class AMFRegressor(_AMF, base.MiniBatchRegressor):
     """Aggregated Mondrian forest for regression, for river.
 
     New features may appear at any time.

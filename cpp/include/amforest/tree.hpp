@@ -59,13 +59,17 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         make_room(1);
     }
 
-    // Forgets everything and keeps the memory.
-    void reset(const Rng::State &seed, std::span<const float> feature_weights) {
-        partition_.reset(feature_weights);
+    // Forgets all nodes and keeps the memory.
+    void clear() {
+        partition_.clear();
         labels_.clear();
         way_up_.clear();
-        rng_ = Rng(seed);
         n_rows_ = 0;
+    }
+    void reset(const Rng::State &seed, std::span<const float> feature_weights) {
+        clear();
+        partition_.set_weights(feature_weights);
+        rng_ = Rng(seed);
     }
 
     Partition &partition() { return partition_; }

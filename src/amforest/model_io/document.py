@@ -46,6 +46,7 @@ _MODULES = {
     "AMFRegressor": "amforest.regressor",
     "MondrianForestClassifier": "amforest.baselines",
     "river.AMFClassifier": "amforest.river",
+    "river.AdaptiveAMFClassifier": "amforest.river",
     "river.AMFRegressor": "amforest.river",
 }
 # The keys of a document and of its parts.

@@ -92,7 +92,11 @@ template <LabelModel Labels> class AdaptiveForest {
             const Slot &slot = other.slots_[t];
             trees_.emplace_back(other.trees_[t], tree_layout, common_.parameters, std::size_t{1});
             limit_leaves(t);
+            // As when a tree is regrown from rows that lack a feature.
+            if (slot.n_regrows > 0)
+                trees_[t].arena().weights().ignore_from(other.common_.columns.size());
             slots_.push_back({slot.numbers, idle_regrowth(t), slot.due, slot.n_regrows});
+            slots_[t].numbers.widen(layout.n_codes());
         }
         n_rows_ = other.n_rows_;
         mixer_ = other.mixer_;
@@ -141,8 +145,12 @@ template <LabelModel Labels> class AdaptiveForest {
     }
 
     // How many rows to pass at once: few enough to bound the scratch memory and the time for which
-    // others wait.
-    std::size_t chunk_size() const { return chunk_size(prediction_size()); }
+    // others wait. New classes do not change it.
+    std::size_t chunk_size() const {
+        constexpr std::size_t kPredictions = 1 << 20;
+        return std::clamp<std::size_t>(kPredictions / common_.parameters->capacity / n_trees(), 1,
+                                       AdaptiveSizes::kChunk);
+    }
 
     template <class IsLearned>
     void check(const Matrix &X, const char *name, const IsLearned &is_learned) const {
@@ -158,7 +166,7 @@ template <LabelModel Labels> class AdaptiveForest {
             : forest_(forest), parameters_(parameters) {
             const auto lock = forest.lock_.write();
             if (parameters) forest.common_.parameters->check_update(*parameters);
-            forest.make_room(n_rows, weights, parameters ? &*parameters : nullptr);
+            make_room(n_rows, weights);
         }
 
         void learn(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
@@ -170,13 +178,18 @@ template <LabelModel Labels> class AdaptiveForest {
                                 std::span<const double> weights, double *out,
                                 std::size_t n_threads) {
             const auto lock = forest_.lock_.write();
-            forest_.make_room(X.n_rows, weights, parameters_ ? &*parameters_ : nullptr);
+            if (forest_.has_room_for_ != this) make_room(X.n_rows, weights);
             if (parameters_) forest_.set_parameters(*parameters_);
             parameters_.reset();
             forest_.learn_rows(X, y, weights, out, n_threads);
         }
 
       private:
+        void make_room(std::size_t n_rows, std::span<const double> weights) {
+            forest_.make_room(n_rows, weights, parameters_ ? &*parameters_ : nullptr);
+            forest_.has_room_for_ = this;
+        }
+
         AdaptiveForest &forest_;
         std::optional<Parameters> parameters_;
     };
@@ -260,7 +273,7 @@ template <LabelModel Labels> class AdaptiveForest {
         return {common.adaptive.groups,
                 {common.options.max_bytes, common.options.max_nodes, common.adaptive.row_limit,
                  Store::row_bytes(common.layout.n_features()), probe.split_bytes(),
-                 padded(n_columns) * sizeof(float) + 128 + 96 * n_codes,
+                 padded(n_columns) * sizeof(float) + 128 + 192 * n_codes, // two tables of numbers
                  common.adaptive.n_estimators}};
     }
 
@@ -292,7 +305,7 @@ template <LabelModel Labels> class AdaptiveForest {
 
     // How many rows a tree that is regrown now may remember.
     std::size_t n_rows_in_memory(std::size_t t, std::size_t now) const {
-        return std::min(now, sizes_.memory[t / common_.adaptive.n_estimators]);
+        return std::min(now - store_.first(), sizes_.memory[t / common_.adaptive.n_estimators]);
     }
 
     std::vector<Tree> &trees() { return trees_; }
@@ -372,26 +385,18 @@ template <LabelModel Labels> class AdaptiveForest {
         }
     }
 
-    // The same steps with wider rows.
+    // The same steps with wider rows; or from the newest ones, if memories have become smaller.
     void continue_regrowth(std::size_t t, const Regrowth &earlier) {
         Regrowth &regrowth = slots_[t].regrowth;
-        regrowth.make_room(context(), n_rows_in_memory(t, n_rows_), n_rows_ - earlier.last() + 1);
-        regrowth.start(context(), earlier.seed(), slots_[t].numbers.key(), earlier.first(),
-                       earlier.last());
-        if (earlier.first() < store_.first())
-            renew(t); // the store has become smaller
-        else
+        const std::size_t n_most = n_rows_in_memory(t, n_rows_);
+        const std::uint64_t key = slots_[t].numbers.key();
+        regrowth.make_room(context(), n_most, n_rows_ - earlier.last());
+        if (earlier.first() >= store_.first() && earlier.last() - earlier.first() <= n_most) {
+            regrowth.start(context(), earlier.seed(), key, earlier.first(), earlier.last());
             regrowth.repeat(context(), store_, earlier.n_steps(), earlier.credit());
-    }
-
-    // Restarts a regrowth, from the newest rows if its own are gone.
-    void renew(std::size_t t) {
-        Regrowth &regrowth = slots_[t].regrowth;
-        if (regrowth.first() >= store_.first())
-            regrowth.restart(context());
-        else
-            regrowth.start(context(), regrowth.seed(), slots_[t].numbers.key(),
-                           n_rows_ - n_rows_in_memory(t, n_rows_), n_rows_);
+        } else {
+            regrowth.start(context(), earlier.seed(), key, n_rows_ - n_most, n_rows_);
+        }
     }
 
     // Learning
@@ -408,6 +413,7 @@ template <LabelModel Labels> class AdaptiveForest {
     // Room for all that learning the rows may need, before anything changes.
     void make_room(std::size_t n_rows, std::span<const double> weights,
                    const Parameters *parameters) {
+        has_room_for_ = nullptr; // a batch must make room again if others learn between its chunks
         if (n_rows_ + n_rows > kMostRows)
             throw std::length_error("a forest learns at most 2**31 - 1 rows");
         const double total =
@@ -418,14 +424,14 @@ template <LabelModel Labels> class AdaptiveForest {
         store_.make_room(n_rows);
         const RegrowthContext with = context();
         for (std::size_t t = 0; t < n_trees(); ++t) {
-            const std::size_t most = trees_[t].max_leaves();
+            // A copy with wider rows may have more leaves than would fit now.
+            const std::size_t most = std::max(trees_[t].max_leaves(), trees_[t].arena().n_leaves());
             trees_[t].make_room(std::min(n_rows, most));
             if (regrows_within(t, n_rows)) {
                 const std::size_t n_grown = n_rows_in_memory(t, n_rows_ + n_rows);
                 Regrowth &regrowth = slots_[t].regrowth;
-                // It has yet to learn the rows since its start.
-                const std::size_t n_late = regrowth.is_active() ? n_rows_ - regrowth.last() : 0;
-                regrowth.make_room(with, n_grown, n_late + n_rows);
+                const std::size_t n_since = regrowth.is_active() ? n_rows_ - regrowth.last() : 0;
+                regrowth.make_room(with, n_grown, n_since + n_rows);
                 trees_[t].make_room(std::min(n_grown + n_rows, most));
                 if (common_.columns.have_codes() && !group(t).is_plain)
                     slots_[t].numbers.make_room(common_.layout.categories, n_grown);
@@ -435,7 +441,7 @@ template <LabelModel Labels> class AdaptiveForest {
         }
         const std::size_t size =
             Labels::mixture_size(parameters == nullptr ? *common_.parameters : *parameters);
-        const std::size_t n_chunk = std::min(n_rows, chunk_size(size - 1));
+        const std::size_t n_chunk = std::min(n_rows, chunk_size());
         resize(by_tree_, n_chunk * n_trees() * size);
         resize(mixtures_, n_trees() * size);
         resize(by_group_, n_groups() * size);
@@ -452,7 +458,7 @@ template <LabelModel Labels> class AdaptiveForest {
         if (parameters == *common_.parameters) return; // regrowths need not start again
         *common_.parameters = parameters;
         for (std::size_t t = 0; t < n_trees(); ++t)
-            if (slots_[t].regrowth.is_active()) renew(t);
+            if (slots_[t].regrowth.is_active()) slots_[t].regrowth.restart(context());
     }
 
     // Predicts each row, then learns it. `out` may be null.
@@ -589,12 +595,6 @@ template <LabelModel Labels> class AdaptiveForest {
 
     // Predicting
 
-    std::size_t chunk_size(std::size_t prediction_size) const {
-        constexpr std::size_t kPredictions = 1 << 20;
-        return std::clamp<std::size_t>(kPredictions / prediction_size / n_trees(), 1,
-                                       AdaptiveSizes::kChunk);
-    }
-
     std::size_t size_now() const { return Labels::prediction_size(*common_.parameters); }
 
     double largest_weight() const {
@@ -675,6 +675,7 @@ template <LabelModel Labels> class AdaptiveForest {
     std::size_t n_rows_ = 0; // learned
     bool has_gaps_ = false;  // whether there were missing values since the forest was built
     SharedLock lock_;        // many may predict, or one may learn
+    const Batch *has_room_for_ = nullptr; // for all its rows
     // Scratch of the learner.
     std::vector<double> by_tree_, mixtures_, by_group_, mixed_;
     std::vector<float> encoded_;

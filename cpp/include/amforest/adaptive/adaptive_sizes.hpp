@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "amforest/adaptive/schedule.hpp"
-#include "amforest/base/require.hpp"
 
 namespace amforest {
 
@@ -39,11 +41,21 @@ struct AdaptiveSizes {
     static std::size_t leaves_for(std::size_t memory) { return memory + memory / 2 + 64; }
 
     AdaptiveSizes(std::span<const Group> groups, const SizeLimits &limits) {
+        if (!fit(groups, limits)) throw std::invalid_argument(refusal(groups, limits));
+    }
+
+  private:
+    static constexpr std::size_t kNodesPerLeaf = 3; // of a tree, and of the half that replaces it
+
+    AdaptiveSizes() = default;
+
+    // False if the limits are too small.
+    bool fit(std::span<const Group> groups, const SizeLimits &limits) {
         store_rows = limits.row_limit;
         std::size_t bytes = limits.max_bytes;
         if (bytes != kUnlimited) {
             const std::size_t affordable = bytes / 4 / limits.store_bytes;
-            require(capacity(kLeastMemory) <= affordable, kTooSmall);
+            if (capacity(kLeastMemory) > affordable) return false;
             store_rows = std::min(store_rows, (affordable - kChunk) / 5 * 4);
             bytes -= capacity(store_rows) * limits.store_bytes;
         }
@@ -53,12 +65,15 @@ struct AdaptiveSizes {
             memory.push_back(std::min(group.memory, store_rows));
             max_leaves.push_back(0);
         }
-        // Short memories take what they need; the others divide the rest.
-        for (std::size_t g = 0; g < groups.size(); ++g) {
+        // The shortest memories take what they need first; those without end divide the rest.
+        std::vector<std::size_t> order(groups.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::ranges::stable_sort(order, {}, [&](std::size_t g) { return groups[g].memory; });
+        for (const std::size_t g : order) {
             if (groups[g].memory == kUnlimited) continue;
             while (!fits(memory[g], limits, part(bytes, n_left), part(nodes, n_left)))
                 memory[g] -= std::max<std::size_t>(memory[g] / 16, 1);
-            require(memory[g] >= std::min(kLeastMemory, groups[g].memory), kTooSmall);
+            if (memory[g] < kLeastMemory) return false;
             max_leaves[g] = leaves_for(memory[g]);
             if (bytes != kUnlimited) bytes -= limits.n_trees * bytes_for(memory[g], limits);
             if (nodes != kUnlimited) nodes -= limits.n_trees * nodes_for(memory[g]);
@@ -70,15 +85,32 @@ struct AdaptiveSizes {
                 std::min(unlimited_leaves(part(bytes, n_left), limits),
                          part(nodes, n_left) == kUnlimited ? kUnlimited
                                                            : part(nodes, n_left) / kNodesPerLeaf);
-            require(max_leaves[g] >= 2 * kLeastMemory, kTooSmall);
+            if (max_leaves[g] < 2 * kLeastMemory) return false;
             memory[g] = std::min(memory[g], max_leaves[g] / 2);
         }
+        return true;
     }
 
-  private:
-    static constexpr const char *kTooSmall =
-        "max_nodes and max_bytes must be larger for so many trees and features";
-    static constexpr std::size_t kNodesPerLeaf = 3; // of a tree, and of the half that replaces it
+    // What is too small, and what would suffice.
+    static std::string refusal(std::span<const Group> groups, const SizeLimits &limits) {
+        const auto fits = [&](std::size_t SizeLimits::*which, std::size_t limit) {
+            SizeLimits alone = limits;
+            alone.max_bytes = alone.max_nodes = kUnlimited;
+            alone.*which = limit;
+            return AdaptiveSizes().fit(groups, alone);
+        };
+        const bool has_too_few_nodes = !fits(&SizeLimits::max_nodes, limits.max_nodes);
+        const auto which = has_too_few_nodes ? &SizeLimits::max_nodes : &SizeLimits::max_bytes;
+        std::size_t low = 0, high = kUnlimited / 2;
+        while (high - low > 1) {
+            const std::size_t middle = low + (high - low) / 2;
+            (fits(which, middle) ? high : low) = middle;
+        }
+        return std::string(has_too_few_nodes ? "max_nodes" : "max_bytes") + " is " +
+               std::to_string(limits.*which) + "; for " +
+               std::to_string(groups.size() * limits.n_trees) +
+               " trees of so many features and classes it must be at least " + std::to_string(high);
+    }
 
     static std::size_t part(std::size_t of, std::size_t n_trees) {
         return of == kUnlimited ? kUnlimited : of / n_trees;

@@ -39,6 +39,16 @@ class CategoryNumbers {
         return entry.code == k ? entry.value : prior_;
     }
 
+    // There are so many features now: nothing was learned of the categories of new ones.
+    void widen(std::size_t n_features) {
+        if (!is_learned_) return;
+        const std::size_t n_free = n_features - (starts_.size() - 1), first = starts_.back();
+        entries_.resize(std::max(entries_.size(), first + n_free));
+        sums_.resize(entries_.size());
+        std::fill_n(&entries_[first], n_free, Entry{});
+        while (starts_.size() <= n_features) starts_.push_back(starts_.back() + 1);
+    }
+
     // Room to learn from so many rows.
     void make_room(const Categories &categories, std::size_t n_rows) {
         std::size_t size = 0;

@@ -76,7 +76,8 @@ template <LabelModel Labels> class Regrowth {
 
     Regrowth(const Group &group, Tree tree) : group_(group), tree_(std::move(tree)) {}
 
-    // Room for a regrowth from `n_rows` rows, and for `n_more` rows that the tree learns later.
+    // Room for a regrowth from `n_rows` rows, and for `n_more` rows that the tree learns later. One
+    // that is under way has yet to learn those that came since it started.
     void make_room(const Context &context, std::size_t n_rows, std::size_t n_more) {
         const std::size_t width = padded(context.columns.size());
         tree_.make_room(std::min(n_rows + n_more, tree_.max_leaves()));
@@ -146,7 +147,11 @@ template <LabelModel Labels> class Regrowth {
     }
 
     bool is_active() const { return is_active_; }
-    void stop() { is_active_ = false; }
+    // After the trees were swapped: the other one is forgotten.
+    void stop() {
+        is_active_ = false;
+        tree_.clear();
+    }
     std::size_t first() const { return first_; }
     std::size_t last() const { return last_; }
     const Rng::State &seed() const { return seed_; }
@@ -329,13 +334,6 @@ template <LabelModel Labels> class Regrowth {
         return 64 * n_pairs;
     }
 
-    // 1 where no value was seen, 0 where all are equal.
-    static float weight_of(double distance, double n_pairs) {
-        if (n_pairs == 0) return 1;
-        if (distance == 0) return 0;
-        return std::min(static_cast<float>(n_pairs / distance), kLargestFeature);
-    }
-
     // 4. Grow
 
     void start_growing() {
@@ -369,12 +367,17 @@ template <LabelModel Labels> class Regrowth {
     }
 
     void set_range(const Pending &node) {
-        const float *x = encoded(order_[node.begin]);
-        std::copy_n(x, width_, range_.lower.begin());
-        std::copy_n(x, width_, range_.upper.begin());
-        for (std::uint32_t i = node.begin + 1; i < node.end; ++i)
-            kernels::chosen.widen(encoded(order_[i]), range_.lower.data(), range_.upper.data(),
-                                  width_);
+        const std::span rows(&order_[node.begin], node.end - node.begin);
+        if (has_gaps_) {
+            const float *x = encoded(rows[0]);
+            std::copy_n(x, width_, range_.lower.begin());
+            std::copy_n(x, width_, range_.upper.begin());
+            for (const std::uint32_t i : rows.subspan(1))
+                kernels::chosen.widen(encoded(i), range_.lower.data(), range_.upper.data(), width_);
+        } else {
+            kernels::chosen.enclose(encoded_.data(), rows, range_.lower.data(), range_.upper.data(),
+                                    width_);
+        }
         splittable_.clear();
         for (std::uint32_t j = 0; j < n_columns_; ++j)
             if (range_.lower[j] < range_.upper[j]) splittable_.push_back(j);

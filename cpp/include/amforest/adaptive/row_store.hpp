@@ -26,7 +26,7 @@ template <class Label> class RowStore {
     std::size_t end() const { return end_; }
     std::size_t first() const { return end_ - rows_.size(); }
     // Before the first append: the numbers of rows start here.
-    void start_at(std::size_t end) { end_ = end; }
+    void start_at(std::size_t start) { start_ = end_ = start; }
 
     void make_room(std::size_t count) {
         rows_.make_room(std::min(count, capacity_ - rows_.size()));
@@ -52,13 +52,13 @@ template <class Label> class RowStore {
         Label label;
     };
 
-    // The place of a row does not depend on when the ring was started.
-    std::byte *at(std::size_t i) { return rows_.template at<std::byte>(i % capacity_); }
-    const std::byte *at(std::size_t i) const { return rows_.template at<std::byte>(i % capacity_); }
+    std::size_t place_of(std::size_t i) const { return (i - start_) % capacity_; }
+    std::byte *at(std::size_t i) { return rows_.template at<std::byte>(place_of(i)); }
+    const std::byte *at(std::size_t i) const { return rows_.template at<std::byte>(place_of(i)); }
     const Header &header(std::size_t i) const { return *reinterpret_cast<const Header *>(at(i)); }
 
     std::size_t n_features_, capacity_;
-    std::size_t end_ = 0;
+    std::size_t start_ = 0, end_ = 0;
     Rows rows_;
 };
 

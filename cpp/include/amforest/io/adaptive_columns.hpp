@@ -148,8 +148,10 @@ template <LabelModel Labels> class AdaptiveRestorer {
 
   private:
     void check_lengths(std::size_t n_rows) const {
-        const std::size_t n_stored = std::min(n_rows, forest_.store().capacity());
-        require(flat_.row_labels.size() == n_stored && flat_.row_weights.size() == n_stored &&
+        // There may be fewer than fit: a copy without some columns has room for more.
+        const std::size_t n_stored = flat_.row_labels.size();
+        require(n_stored <= std::min(n_rows, forest_.store().capacity()) &&
+                    flat_.row_weights.size() == n_stored &&
                     flat_.row_features.size() == n_stored * layout_.n_features(),
                 "the rows of the store must be those learned last");
         require(flat_.mixer_weights.size() == forest_.n_groups(),

@@ -177,6 +177,10 @@ class FeatureWeights {
 
     // Other values in the place of those given to the constructor.
     void assign(std::span<const float> values) { std::ranges::copy(values, values_.begin()); }
+    // Features from this number on count 0.
+    void ignore_from(std::size_t j) {
+        std::fill(values_.begin() + static_cast<std::ptrdiff_t>(n_codes_ + j), values_.end(), 0.0F);
+    }
 
     bool are_ones() const { return values_.empty(); }
     float of_code(std::size_t f) const { return are_ones() ? 1.0F : values_[f]; }

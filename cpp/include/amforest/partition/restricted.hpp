@@ -31,12 +31,16 @@ class Restricted : public Descent {
         if (earlier.has_gaps_ || has_more) expect_gaps();
     }
 
-    // Forgets everything and keeps the memory; weights were given to the constructor, too.
-    void reset(std::span<const float> weights) {
+    // Forgets everything and keeps the memory.
+    void clear() {
         arena_.clear();
-        arena_.weights().assign(weights);
         path_.clear();
         has_gaps_ = false;
+        set_may_lie_outside();
+    }
+    // Before the first row; weights were given to the constructor, too.
+    void set_weights(std::span<const float> weights) {
+        arena_.weights().assign(weights);
         set_may_lie_outside();
     }
 
