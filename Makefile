@@ -9,6 +9,7 @@ PACKAGE := $(CORE) $(shell find src -name '*.py' -o -name '*.html')
 FORMATTED := $(shell find cpp benchmarks tests/torture -name '*.hpp' -o -name '*.cpp')
 
 SANITIZED := $(addprefix tests/,core/test_core.py core/test_core_matches_reference.py \
+	core/test_adaptive_matches_reference.py core/test_regrowth.py core/test_schedule.py \
 	core/test_every_forest.py core/test_feature_weights.py core/test_growth.py core/test_odds.py \
 	core/test_partition.py core/test_unrestricted.py forest/test_concurrency.py \
 	forest/test_categories.py forest/test_missing_values.py forest/test_class_labels.py \
@@ -18,7 +19,8 @@ COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/tes
 	forest/test_sample_weight.py forest/test_estimator.py baselines/test_mondrian_forest.py)
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
-.PHONY: demo test test-slow lint format bench bench-quick bench-csv torture coverage asan tsan \
+.PHONY: demo test test-slow lint format bench bench-quick bench-csv bench-quality \
+	bench-quality-quick torture coverage asan tsan \
 	paper paper-quick theory clean
 
 demo: .venv/demo-installed
@@ -80,6 +82,11 @@ format: .venv/installed
 
 bench bench-quick: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks $(if $(findstring quick,$@),--quick)
+
+# Predictions compared with other stream learners, in docs/quality.md: below 40 minutes, or below 4
+# into build/quality-quick. MOA's learners need Java: default-jre-headless in Debian.
+bench-quality bench-quality-quick: .venv-bench/installed
+	.venv-bench/bin/python -m benchmarks.quality $(if $(findstring quick,$@),--quick)
 
 # A gigabyte of CSV through the command line.
 bench-csv: .venv/installed

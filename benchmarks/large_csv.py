@@ -37,6 +37,8 @@ def main(n_bytes: int = GIGABYTE) -> None:
             str(path),
             "-t",
             "y",
+            "--model",
+            "amf",
             "--quiet",
             "--json",
         ]

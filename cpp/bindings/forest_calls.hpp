@@ -326,7 +326,7 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
 
     static nb::dict tree_table(const Forest &forest, std::size_t i) {
         TreeTable<Labels> table;
-        Layout layout{Categories(), 0}; // of trees: where they see categories as numbers, of these
+        std::optional<Layout> layout; // the tree's: an adaptive forest's rows have another one
         without_gil([&] {
             forest.inspect([&](const Parameters &, std::span<const Tree> trees, std::size_t) {
                 require(i < trees.size(), "i must be the number of a tree");
@@ -336,7 +336,7 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
         });
         nb::dict dict;
         const std::size_t n = table.n_rows();
-        table.for_each(layout, [&](const char *name, auto &column, std::size_t width) {
+        table.for_each(*layout, [&](const char *name, auto &column, std::size_t width) {
             dict[name] = to_numpy(std::move(column), width == kVector ? Shape{n} : Shape{n, width});
         });
         return dict;

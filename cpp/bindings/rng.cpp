@@ -14,6 +14,8 @@ const Registration kRng([](nb::module_ &m) {
     nb::class_<Rng>(m, "Rng")
         .def(nb::init<const Rng::State &>(), "state"_a)
         .def("uniform", &Rng::uniform)
+        .def("below", &Rng::below, "count"_a)
+        .def("fork", &Rng::fork)
         .def("exponential", &Rng::exponential, "rate"_a)
         .def(
             "discrete",

@@ -7,18 +7,28 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from amforest._forest.scales import ScaleWarning
     from amforest.classifier import AdaptiveAMFClassifier, AMFClassifier
     from amforest.model_io.checkpoint import Checkpoint
     from amforest.model_io.model_file import load, save
     from amforest.regressor import AMFRegressor
 
 __version__ = version("amforest")
-__all__ = ["AMFClassifier", "AMFRegressor", "AdaptiveAMFClassifier", "Checkpoint", "load", "save"]
+__all__ = [
+    "AMFClassifier",
+    "AMFRegressor",
+    "AdaptiveAMFClassifier",
+    "Checkpoint",
+    "ScaleWarning",
+    "load",
+    "save",
+]
 _MODULES = {
     "AMFClassifier": "classifier",
     "AdaptiveAMFClassifier": "classifier",
     "AMFRegressor": "regressor",
     "Checkpoint": "model_io",
+    "ScaleWarning": "_forest.scales",
     "load": "model_io",
     "save": "model_io",
 }

@@ -88,6 +88,12 @@ class AMFRegressor(RegressorMixin, Estimator):
     n_samples_seen_ : int
         How many rows were learned.
 
+    Warns
+    -----
+    ScaleWarning
+        Once, after row 100, if the spreads of the numeric features in the first 100 rows differ by
+        a factor of more than 10⁴: then narrow features are hardly split.
+
     See Also
     --------
     AMFClassifier : The same for classification.
@@ -108,6 +114,9 @@ class AMFRegressor(RegressorMixin, Estimator):
         "step": [Interval(Real, 0, 1e100, closed="right"), None],
         "bound": [Interval(Real, 0, LARGEST_LABEL, closed="right"), None],
     }
+    _scale_advice = (
+        "scale the columns first, for instance with the StandardScaler of scikit-learn or of river"
+    )
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import amforest
-from amforest import AMFClassifier
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
 from amforest.cli.app import app
 from amforest.cli.predictions import RowFile
 from amforest.cli.run import run
@@ -68,7 +68,7 @@ def test_each_row_is_predicted_and_then_learned(stream, tmp_path):
     assert summary["metrics"]["accuracy"] == pytest.approx(np.mean(hits))
     assert summary["rows"] == summary["samples"] == 3000
     model = amforest.load("m.amf")
-    assert isinstance(model, AMFClassifier)
+    assert isinstance(model, AdaptiveAMFClassifier)
     assert model.stats()["nodes"] == summary["nodes"]
     assert summary["metrics"]["log_loss"] < 0.55
 
@@ -94,6 +94,77 @@ def test_without_a_source_there_is_an_embedded_stream():
     assert json.loads(out.stdout)["rows"] == 20_000
 
 
+# The two families
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "n_estimators"),
+    [
+        (["buys"], AdaptiveAMFClassifier, 5),
+        (["buys", "--model", "adaptive", "--trees", 3], AdaptiveAMFClassifier, 3),
+        (["buys", "--model", "amf"], AMFClassifier, 10),
+        (["basket"], AMFRegressor, 10),
+        (["basket", "--model", "amf", "--trees", 3], AMFRegressor, 3),
+    ],
+)
+def test_the_model_depends_on_the_target_and_on_the_option(options, kind, n_estimators, stream):
+    amf("run", stream, "--save", "m.amf", "-q", "-t", *options)
+    model = amforest.load("m.amf")
+    assert type(model) is kind
+    assert model.n_estimators == n_estimators
+
+
+def test_the_adaptive_forest_gets_columns_as_they_are(stream):
+    amf("run", stream, "-t", "buys", "--drop", "time", "--save", "m.amf", "-q")
+    table = pd.read_csv(stream)
+    direct = AdaptiveAMFClassifier(categorical_features=["page", "device"], random_state=0)
+    columns = ["seconds", "basket", "page", "device"]
+    direct.partial_fit(table[columns], table["buys"].to_numpy(dtype=str))
+    assert tables(amforest.load("m.amf")) == tables(direct)
+
+
+def test_units_do_not_matter_to_the_adaptive_forest(stream):
+    losses = []
+    for factor in (1, 2.0**20):
+        table = pd.read_csv(stream)
+        table["basket"] *= factor
+        table.to_csv("s.csv", index=False)
+        out = amf("run", "s.csv", "-t", "buys", "--json", "-q")
+        losses.append(json.loads(out.stdout)["metrics"]["log_loss"])
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+
+
+def test_a_model_that_was_saved_keeps_its_family(stream):
+    for family, other in (("adaptive", "amf"), ("amf", "adaptive")):
+        amf("run", stream, "-t", "buys", "--model", family, "--trees", 2, "--save", "m.amf", "-q")
+        again = ["run", stream, "-t", "buys", "--warm-start", "m.amf", "-q"]
+        amf(*again)
+        refused = amf(*again, "--model", other, code=1)
+        assert f"--model is {other}, but m.amf is a model of class" in refused.stderr
+    amf("run", stream, "-t", "buys", "--trees", 2, "--save", "m.amf", "-q")
+    assert "--step is given" in amf(*again, "--step", 1, code=1).stderr
+
+
+def test_checkpoints_of_the_other_family_are_refused(stream):
+    how = ["run", stream, "-t", "buys", "--trees", 2, "--checkpoint", "saved", "-q"]
+    amf(*how, "--model", "amf")
+    assert "holds a amforest.classifier.AMFClassifier" in amf(*how, code=1).stderr
+    amf(*how, "--model", "amf")
+
+
+def test_the_adaptive_forest_recovers_from_the_sale():
+    amf("run", "--predictions", "p.csv", "-q", "--trees", 2)
+    amf("run", "--predictions", "q.csv", "-q", "--model", "amf")
+    hits = [[row["label"] == row["prediction"] for row in rows_of(f)] for f in ("p.csv", "q.csv")]
+    before, just_after, later = (
+        np.mean(hits[0][part])
+        for part in (slice(9000, 10000), slice(10000, 10300), slice(11500, 12500))
+    )
+    assert just_after < before - 0.05
+    assert later > before - 0.02
+    assert np.mean(hits[0][11500:]) > np.mean(hits[1][11500:]) + 0.02
+
+
 def test_numbers_are_predicted_whatever_their_unit(stream):
     scores = []
     for factor in (1, 1e-3, 1e6):
@@ -106,8 +177,9 @@ def test_numbers_are_predicted_whatever_their_unit(stream):
     assert scores == pytest.approx([scores[0]] * 3, abs=1e-3)
 
 
-def test_a_row_is_predicted_by_the_labels_that_have_come(stream):
-    how = ("-t", "buys", "--no-scale", "-q", "--trees", 3)
+@pytest.mark.parametrize("options", [(), ("--model", "amf", "--no-scale")])
+def test_a_row_is_predicted_by_the_labels_that_have_come(options, stream):
+    how = ("-t", "buys", *options, "-q", "--trees", 3)
     lines = stream.read_text().splitlines(keepends=True)
     parts = {"all.csv": lines[:1001], "known.csv": lines[:960], "row.csv": [lines[0], lines[1000]]}
     for name, part in parts.items():
@@ -138,14 +210,16 @@ def test_columns_can_be_chosen_left_and_typed(stream):
     assert "basket" in amforest.load("c.amf").categories_
 
 
-def test_a_saved_model_goes_on_and_predicts(stream):
+@pytest.mark.parametrize("model", ["adaptive", "amf"])
+def test_a_saved_model_goes_on_and_predicts(model, stream):
+    how = ("-t", "buys", "--model", model, "-q")
     lines = stream.read_text().splitlines(keepends=True)
     for name, part in (("head.csv", lines[:2001]), ("tail.csv", [lines[0], *lines[2001:]])):
         with open(name, "w") as file:
             file.writelines(part)
-    amf("run", stream, "-t", "buys", "--save", "whole.amf", "-q")
-    amf("run", "head.csv", "-t", "buys", "--save", "head.amf", "-q")
-    amf("run", "tail.csv", "-t", "buys", "--warm-start", "head.amf", "--save", "both.amf", "-q")
+    amf("run", stream, *how, "--save", "whole.amf")
+    amf("run", "head.csv", *how, "--save", "head.amf")
+    amf("run", "tail.csv", *how, "--warm-start", "head.amf", "--save", "both.amf")
     whole, both = (amforest.load(name) for name in ("whole.amf", "both.amf"))
     assert tables(whole) == tables(both)
     out = amf("predict", "whole.amf", "tail.csv", "-q")
@@ -154,7 +228,7 @@ def test_a_saved_model_goes_on_and_predicts(stream):
         r["prediction"] == line.rsplit(",", 1)[1].strip()
         for r, line in zip(rows, lines[2001:], strict=True)
     ]
-    assert np.mean(hits) > 0.9  # of rows that it has learned
+    assert np.mean(hits) > 0.88  # of rows that it has learned
     amf("predict", "whole.amf", "tail.csv", "-o", "p.ndjson", "-q")
     assert json.loads(Path("p.ndjson").read_text().splitlines()[0])["probabilities"].keys() == {
         "no",
@@ -198,6 +272,10 @@ def test_rows_that_cannot_be_read_are_set_aside(stream):
         (["{stream}", "-t", "buys", "--warm-start", "garbage.csv"], "not a model of amforest"),
         (["{stream}", "-t", "buys", "--warm-start", "plain.amf"], "not saved by `amforest run`"),
         (["{stream}", "-t", "buys", "--trees", "70000"], "n_estimators"),
+        (["{stream}", "-t", "basket", "--model", "adaptive"], "adaptive, which predicts classes"),
+        (["{stream}", "-t", "buys", "--step", "1"], "--step is given, but has no meaning"),
+        (["{stream}", "-t", "buys", "--scale"], "--scale is given, but has no meaning"),
+        (["{stream}", "-t", "buys", "--no-scale"], "--no-scale is given, but has no meaning"),
     ],
 )
 def test_errors_are_one_line(args, words, stream):
@@ -218,6 +296,7 @@ def test_with_debug_an_error_shows_where_it_is_from():
 
 def test_wrong_options_have_their_own_status():
     assert "neither classification nor regression" in amf("run", "--task", "x", code=2).stderr
+    assert "neither adaptive nor amf" in amf("run", "--model", "x", code=2).stderr
     amf("run", "--no-such-option", code=2)
 
 
@@ -236,7 +315,7 @@ def test_help_shows_examples_and_completion_is_there(monkeypatch):
 
 
 def test_inspect_tells_what_a_model_is(stream):
-    amf("run", stream, "-t", "buys", "--save", "m.amf", "-q")
+    amf("run", stream, "-t", "buys", "--model", "amf", "--save", "m.amf", "-q")
     text = amf("inspect", "m.amf").stdout
     assert "buys" in text
     assert "3,000" in text
@@ -256,12 +335,37 @@ def test_inspect_tells_what_a_model_is(stream):
     assert Path("tree.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_inspect_shows_the_memories_of_an_adaptive_forest(stream):
+    amf("run", stream, "-t", "buys", "--trees", 2, "--save", "m.amf", "-q")
+    model = amforest.load("m.amf")
+    described = json.loads(amf("inspect", "m.amf", "--json").stdout)
+    assert (described["trees"], described["remembered_rows"]) == (18, 3000)
+    memories = described["memories"]
+    assert [row["memory"] for row in memories] == model.memory_names_
+    assert [row["weight"] for row in memories] == model.memory_weights_.tolist()
+    assert [row["regrows"] for row in memories] == list(model.stats()["regrows"].values())
+    tables = [model.tree_table(i) for i in range(18)]
+    for use in described["features"]:
+        j = model.feature_names_in_.tolist().index(use["name"])
+        assert use["n_splits"] == sum(int((table["feature"] == j).sum()) for table in tables)
+    text = amf("inspect", "m.amf").stdout
+    assert "4000, honest" in text
+    assert "remembered rows" in text
+    tree = amf("inspect", "m.amf", "--tree", 2).stdout
+    assert tree.startswith("memory 4000: ")
+    assert "(encoded) ≤" in tree
+    assert "has trees 0 to 17" in amf("inspect", "m.amf", "--tree", 18, code=1).stderr
+    amf("inspect", "m.amf", "--tree", 17, "-o", "tree.png")
+    assert Path("tree.png").read_bytes()[:4] == b"\x89PNG"
+
+
 def start(*args, **how):
     return subprocess.Popen([*COMMAND, *map(str, args)], stderr=subprocess.PIPE, **how)
 
 
-def test_a_killed_run_goes_on_to_the_same_files(stream):
-    options = ["-t", "buys", "--every", "300", "-q", "--trees", "5"]
+@pytest.mark.parametrize("model", ["adaptive", "amf"])
+def test_a_killed_run_goes_on_to_the_same_files(model, stream):
+    options = ["-t", "buys", "--every", "300", "-q", "--trees", "2", "--model", model]
     amf("run", stream, *options, "--save", "a.amf", "--predictions", "a.csv", "--rejects", "a.tsv")
     again = [*options, "--checkpoint", "saved", "--save", "b.amf"]
     again += ["--predictions", "b.csv", "--rejects", "b.tsv"]
@@ -355,8 +459,9 @@ def test_a_disk_that_is_full_is_one_line_and_keeps_the_old_model(stream):
 
     for option in ("--save", "--predictions"):
         path = "m.amf" if option == "--save" else "f.csv"
-        process = start("run", stream, "-t", "buys", option, path, "-q", preexec_fn=limited)
-        _, errors = process.communicate(timeout=60)
+        args = ("run", stream, "-t", "buys", option, path, "-q", "--trees", 2)
+        process = start(*args, preexec_fn=limited)
+        _, errors = process.communicate(timeout=300)
         assert process.returncode == 1
         assert errors.decode().strip() == f"amforest: {path}: File too large"
     assert Path("m.amf").read_bytes() == old
@@ -390,10 +495,12 @@ def test_the_embedded_stream_is_the_same_each_time():
 def test_compare_tells_how_others_do_on_the_same_rows(stream):
     out = amf("compare", stream, "-t", "buys", "--rows", 400, "--json", "--plot", "c.png")
     metrics = json.loads(out.stdout)
-    assert list(metrics)[:4] == ["AMF", "dummy", "SGD", "naive Bayes"]
+    assert list(metrics)[:5] == ["adaptive", "AMF", "dummy", "SGD", "naive Bayes"]
+    assert metrics["adaptive"]["log_loss"] < metrics["AMF"]["log_loss"]
     assert metrics["AMF"]["log_loss"] < metrics["dummy"]["log_loss"]
     assert Path("c.png").read_bytes()[:4] == b"\x89PNG"
     numbers = amf("compare", stream, "-t", "basket", "--rows", 200).stdout
     assert "AMF" in numbers
+    assert "adaptive" not in numbers
     assert "r2" in numbers
     assert "can be read only once" in amf("compare", "-", "-t", "buys", code=1).stderr

@@ -22,11 +22,13 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from amforest.cli.console import CommandError
+from amforest.cli.memory_history import MOST_POINTS, MemoryRecorder
 from amforest.cli.model_summary import summarize_features
 from amforest.cli.report import figures, markup, prepare_report, write_report
 from amforest.cli.report.sections import LONGEST_CLASS, count_confusion
 from amforest.cli.run import LabelledPredictions, Outcome, run
 from amforest.cli.settings import Settings
+from amforest.evaluation import Block
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -96,7 +98,9 @@ class Page(HTMLParser):
         return [[Page(cell).text for cell in row] for row in cells]
 
 
-def ran(folder: Path, columns: dict[str, Any], **settings: Any) -> Outcome:
+def ran(
+    folder: Path, columns: dict[str, Any], *, for_report: bool = True, **settings: Any
+) -> Outcome:
     """Run on a CSV file with these columns; the last is the target."""
     path = folder / "stream.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -104,7 +108,7 @@ def ran(folder: Path, columns: dict[str, Any], **settings: Any) -> Outcome:
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
     options = {"source": (str(path),), "target": list(columns)[-1], "quiet": True}
-    return run(Settings(**options | settings), Console(stderr=True))
+    return run(Settings(**options | settings), Console(stderr=True), for_report=for_report)
 
 
 def classes_and_numbers(n_classes: int, n_rows: int = 600, names: Any = None) -> dict[str, Any]:
@@ -221,13 +225,15 @@ def test_metrics_in_the_page_are_those_of_the_run_in_all_digits(name, pages, out
     section = Page(pages[name]).section("metrics")
     pairs = [(progress.metrics[metric], progress.window[metric]) for metric in progress.metrics]
     assert section.values() == [value for pair in pairs for value in pair]
-    assert len(section.all("svg")) == len(progress.metrics)
+    is_adaptive = outcomes[name].session.model.is_adaptive
+    assert len(section.all("svg")) == len(progress.metrics) + is_adaptive
 
 
 @pytest.mark.parametrize("name", ["two classes", "numbers"])
 def test_the_page_says_what_ran(name, pages, outcomes):
     outcome, text = outcomes[name], Page(pages[name]).section("run").text
     stats, source = outcome.session.model.stats(), outcome.settings.source[0]
+    assert f"{type(outcome.session.model).__name__}: " in text
     assert f"{stats['nodes']:,} nodes, depth {stats['depth']}," in text
     assert f"{stats['samples']:,} rows learned" in text
     command = f"amforest run {source} --target {outcome.session.scheme.target} --quiet --report"
@@ -259,10 +265,99 @@ def test_rejected_rows_are_counted_and_options_are_told(tmp_path):
     columns = classes_and_numbers(2, 100)
     columns["kind"][7] = ""
     rejects = str(tmp_path / "rejects.csv")
-    outcome = ran(tmp_path, columns, rejects=rejects, trees=3, scale=False, drop=("b",))
+    how = {"model": "amf", "trees": 3, "scale": False, "drop": ("b",)}
+    outcome = ran(tmp_path, columns, rejects=rejects, **how)
     section = Page(write_report(outcome, tmp_path / "report")).section("run")
     assert f"Rejected rows1, written to {rejects}" in section.text.replace("\n", "")
-    assert f"--trees 3 --drop b --no-scale --rejects {rejects} --quiet" in section.text
+    assert f"--model amf --trees 3 --drop b --no-scale --rejects {rejects} --quiet" in section.text
+
+
+# Memories
+
+
+def drifting(n_rows: int = 3_000) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 2))
+    y = (X[:, 0] > 0) ^ (np.arange(n_rows) >= n_rows // 2)
+    return {"a": X[:, 0], "b": X[:, 1], "kind": np.where(y, "yes", "no")}
+
+
+@pytest.fixture(scope="module")
+def drift(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    return ran(tmp_path_factory.mktemp("drift"), drifting())
+
+
+def test_the_weights_of_the_memories_are_recorded_along_the_run(drift):
+    history, model = drift.session.memories.history(), drift.session.model
+    rows = history.pop("row")
+    assert rows.tolist() == list(range(50, 3_001, 50))
+    assert list(history) == model.memory_names_
+    assert [values[-1] for values in history.values()] == model.memory_weights_.tolist()
+    before, after = rows.tolist().index(1_500), rows.tolist().index(1_700)
+    shift = history["60"] - history["all"]
+    assert shift[after] > shift[before] + 0.3  # labels were flipped after row 1,500
+
+
+def test_the_history_of_a_long_run_is_bounded():
+    class Model:
+        memory_names_, memory_weights_ = ["all", "15"], np.array([0.5, 0.25])
+
+    class Adapter:
+        model, task, classes = Model(), "classification", None
+
+        def learn(self, block: Any) -> None:
+            pass
+
+    recorder = MemoryRecorder(Adapter())
+    for _ in range(100_000):
+        recorder.learn(Block(None, [0]))
+    history = recorder.history()
+    assert 50 <= len(history["row"]) <= MOST_POINTS
+    assert history["row"][-1] == 100_000
+    assert np.ptp(np.diff(history["row"])) <= 0.5 * history["row"][0]
+
+
+@pytest.mark.parametrize("delay", [0, 7])
+def test_recording_changes_no_prediction_and_no_model(delay, tmp_path):
+    paths = [tmp_path / f"{kind}.{end}" for end in ("csv", "amf") for kind in ("plain", "recorded")]
+    columns = drifting(600)
+    for k, for_report in enumerate((False, True)):
+        files = {"predictions": str(paths[k]), "save": str(paths[2 + k])}
+        ran(tmp_path, columns, delay=delay, trees=2, for_report=for_report, **files)
+    plain, recorded, model, recorded_model = (path.read_bytes() for path in paths)
+    assert plain == recorded
+    assert model == recorded_model
+
+
+def test_the_page_shows_the_memories_below_the_curves(drift, tmp_path):
+    section = Page(write_report(drift, tmp_path)).section("metrics")
+    model = drift.session.model
+    rows = section.rows()[-len(model.memory_names_) :]
+    weights = [f"{weight:.3f}".replace("-", "−") for weight in model.memory_weights_]
+    regrows = [f"{n:,}" for n in model.stats()["regrows"].values()]
+    assert rows == [list(row) for row in zip(model.memory_names_, weights, regrows, strict=True)]
+    label = section.all("svg")[-1]["aria-label"]
+    largest = model.memory_names_[int(np.argmax(model.memory_weights_))]
+    assert f"{largest} has the largest at the end" in label
+    drawn = [words for tag, words in section.words if tag == "text"]
+    assert set(model.memory_names_) < set(drawn)
+
+
+def test_figures_over_the_rows_have_the_same_axis(drift):
+    curve = figures.draw_progress(drift.progress, "accuracy", "Accuracy")
+    memories = figures.draw_memories(drift.session.memories.history())
+    frame = re.compile(r'd="M ([\d.]+) [\d.]+ +L ([\d.]+) [\d.]+ +L \2')
+    frames = [frame.findall(svg)[1] for svg in (curve, memories)]  # after those of the figures
+    assert frames[0] == frames[1]
+    ticks = [re.findall(r'x="([\d.]+)"[^>]*>([\d,]+)</text>', svg) for svg in (curve, memories)]
+    is_below = [{tick for tick in some if float(tick[0]) >= float(frames[0][0])} for some in ticks]
+    assert len(is_below[0]) >= 4
+    assert is_below[0] == is_below[1]
+
+
+def test_a_forest_without_memories_has_no_such_picture(pages, outcomes):
+    assert outcomes["numbers"].session.memories is None
+    assert "Memories" not in Page(pages["numbers"]).text
 
 
 # Classes

@@ -80,3 +80,16 @@ def test_a_twin_for_river_has_the_handle_of_its_estimator():
     twin = RiverClassifier(2, seed=0)
     twin.learn_one({"a": 1.0, "b": 2.0}, "x")
     assert handle_of(twin).fitted.encoder.named.numbers == ["a", "b"]
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.1, 2.3, 60)])
+def test_the_progressive_loss_does_not_depend_on_batches(weights):
+    losses = set()
+    for size in (1, 7, 60):
+        model = AMFClassifier(2, classes=[0, 1, 2], random_state=0)
+        for first in range(0, 60, size):
+            part = slice(first, first + size)
+            some = None if weights is None else weights[part]
+            model.partial_fit_predict_proba(X[part], Y[part], sample_weight=some)
+        losses.add(model.stats()["progressive_loss"])
+    assert len(losses) == 1

@@ -13,6 +13,7 @@ import streams
 NAME = "geometric spacing"
 
 
+@pytest.mark.filterwarnings("ignore::amforest.ScaleWarning")
 @pytest.mark.parametrize("name", streams.STREAMS)
 def test_a_hostile_stream_is_borne(name):
     answer = streams.bear(name, streams.STREAMS[name].n_quick)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
 from amforest.inspection import bounds_of, cells_of, count_trees, flat_trees, total_weight
 
 X = np.random.default_rng(0).uniform(size=(80, 2)).astype(np.float32)
@@ -46,3 +46,17 @@ def test_the_cells_of_the_leaves_fill_the_box():
 def test_a_forest_that_has_learned_nothing_is_named():
     with pytest.raises(NotFittedError, match="AMFRegressor is not fitted"):
         count_trees(AMFRegressor())
+
+
+def test_tables_of_an_adaptive_forest_have_the_columns_of_x():
+    rows = np.column_stack([X[:, 0], np.arange(80) % 3, X[:, 1] + 5])
+    model = AdaptiveAMFClassifier(2, categorical_features=[1], random_state=0).fit(rows, Y)
+    assert count_trees(model) == 18
+    for i in range(18):
+        table = model.tree_table(i)
+        assert table["lower"].shape == table["upper"].shape == (len(table), 3)
+        assert table["lower"][0, [0, 2]] == pytest.approx(rows[:, [0, 2]].min(axis=0), abs=0.2)
+        is_split = table["left"] >= 0
+        feature = table["feature"][is_split]
+        assert (table["lower"][is_split, feature] <= table["threshold"][is_split]).all()
+        assert (table["threshold"][is_split] < table["upper"][is_split, feature]).all()

@@ -338,6 +338,7 @@ def test_dates_become_numbers_from_which_they_can_be_restored():
             assert int(row["b.hour"]) == moment.hour
 
 
+@pytest.mark.filterwarnings("ignore::amforest.ScaleWarning")
 def test_forests_do_not_depend_on_the_size_of_batches(tmp_path):
     path = write_table(tmp_path / "t.csv", mixed_table())
     models = []

@@ -23,4 +23,6 @@ def test_all_draws_equal_those_of_the_core(seed):
     for rate in np.geomspace(1e-30, 1e30, 300).tolist():
         assert rng.uniform() == core.uniform()
         assert rng.exponential(rate) == core.exponential(rate)
+        assert rng.below(1000) == core.below(1000)
+        assert rng.fork() == core.fork()
         assert rng.discrete(weights) == core.discrete(weights)

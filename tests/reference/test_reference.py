@@ -20,7 +20,7 @@ def test_it_imports_nothing_else_of_amforest():
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             ours = [name for name in names if name.partition(".")[0] == "amforest"]
-            assert all(name.startswith("amforest.reference.") for name in ours)
+            assert all(f"{name}.".startswith("amforest.reference.") for name in ours)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ class Case:
             "n_jobs": self.any_of([None, 1, 2, -1]),
             "max_nodes": self.any_of([None, None, n_trees, 13 * n_trees]),
             "max_bytes": self.any_of([None, None, 8_000 * n_trees]),
+            "max_categories": self.any_of([256, 3, None]),
         }
         seed = int(self.rng.integers(2**31))
         if self.is_river:

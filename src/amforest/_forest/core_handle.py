@@ -28,6 +28,7 @@ from amforest._forest.class_labels import ClassLabels, NumberLabels
 from amforest._forest.encoder import Encoder, Part
 from amforest._forest.limits import MOST_ADDED_UP, MOST_CLASSES, MOST_COUNTED, MOST_THREADS
 from amforest._forest.losses import Floats
+from amforest._forest.scales import ScaleCheck
 
 WholeCountsCore = ClassifierForest | UnrestrictedClassifierForest
 RealCountsCore = WeightedClassifierForest | UnrestrictedWeightedClassifierForest
@@ -54,13 +55,14 @@ class Fitted:
 class CoreHandle:
     """What an estimator has beside its parameters."""
 
-    __slots__ = ("fitted", "lock", "n_rejected", "progress")
+    __slots__ = ("fitted", "lock", "n_rejected", "progress", "scales")
 
-    def __init__(self) -> None:
+    def __init__(self, scale_advice: str | None = None) -> None:
         self.fitted: Fitted | None = None
         self.lock = RLock()  # held by the thread that learns
         self.n_rejected = 0  # rows that could not be learned; no part of the model
         self.progress = (0.0, 0.0)  # of test-then-train: the sums of weights and losses
+        self.scales = ScaleCheck(scale_advice)
 
     def state(self) -> dict[str, Any]:
         """Return the model as values that can be pickled; the handle keeps none of them."""
@@ -149,13 +151,19 @@ class CoreHandle:
         losses = self._fitted().labels.losses(predictions, part.labels)
         weight, loss = self.progress
         if part.weights is None:
-            self.progress = weight + len(losses), loss + float(losses.sum())
+            self.progress = weight + len(losses), _add_in_order(loss, losses)
         else:
-            self.progress = weight + float(part.weights.sum()), loss + float(losses @ part.weights)
+            weighted = _add_in_order(loss, losses * part.weights)
+            self.progress = _add_in_order(weight, part.weights), weighted
 
     def _fitted(self) -> Fitted:
         """Return what is fitted, which is published before any part is learned."""
         return cast(Fitted, self.fitted)
+
+
+def _add_in_order(total: float, values: Floats) -> float:
+    """Add values one by one, so that the sum does not depend on how rows are cut into batches."""
+    return float(np.cumsum(np.append(total, values))[-1])
 
 
 def handle_of(model: Any) -> CoreHandle:
@@ -183,6 +191,8 @@ class LearningCall:
             is_sized = hasattr(self.rows, "__len__")
             self.handle.n_rejected += shape[0] if shape else len(self.rows) if is_sized else 1
         self.handle.lock.release()
+        if kind is None and self.handle.fitted is not None:
+            self.handle.scales.finish(self.handle.fitted)
 
 
 class Restoring:

@@ -79,6 +79,15 @@ class Encoder:
         categories = Categories() if self.categories is None else self.categories
         return self.schema.n_features - len(categories), categories
 
+    def number_names(self) -> list[str]:
+        """Return the names of the columns of numbers, as a message shows them."""
+        if self.named is not None:
+            return [repr(name) for name in self.named.numbers]
+        indices = np.flatnonzero(~self.schema.is_categorical).tolist()
+        if self.schema.names is None:
+            return [f"column {j}" for j in indices]
+        return [repr(self.schema.names[j]) for j in indices]
+
     # Many rows
 
     def accepts(self, X: ArrayLike | Table) -> TypeGuard[NDArray[Any]]:

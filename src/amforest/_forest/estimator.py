@@ -77,6 +77,8 @@ class Estimator(BaseEstimator):
     n_jobs: int | None
     random_state: Any
 
+    # What to do if the spreads of features differ much; None: they may.
+    _scale_advice: ClassVar[str | None] = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [Interval(Integral, 1, MOST_TREES, closed="both")],
         "step": [Interval(Real, 0, 1e100, closed="right")],
@@ -99,7 +101,7 @@ class Estimator(BaseEstimator):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Add the handle."""
         model: Self = super().__new__(cls)
-        model._handle = CoreHandle()
+        model._handle = CoreHandle(cls._scale_advice)
         return model
 
     # What a subclass defines
@@ -183,6 +185,8 @@ class Estimator(BaseEstimator):
             except Exception:
                 handle.n_rejected += 1
                 raise
+        if not handle.scales.is_over and sample_weight:
+            handle.scales.look_back(self._fitted())
         return self
 
     def _learn_any_row(self, x: Sequence[float] | NDArray[Any], y: Any, weight: float) -> None:
@@ -225,7 +229,10 @@ class Estimator(BaseEstimator):
             return None
         if not can_count(core, len(y)) or (encoded := labels.encode_plain(y)) is None:
             return None
-        return as_rows(X), encoded
+        rows = as_rows(X)
+        if not self._handle.scales.is_over:
+            self._handle.scales.look_ahead(core, encoder, rows, np.arange(len(rows)))
+        return rows, encoded
 
     def _predict_then_learn(
         self, X: ArrayLike, y: ArrayLike, n_unknown: int = 0, **how: Any
@@ -286,6 +293,8 @@ class Estimator(BaseEstimator):
         handle.fitted = Fitted(encoder, labels, core)
         if fitted is None:
             handle.progress = 0.0, 0.0
+            handle.scales.restart()
+        handle.scales.look_ahead(core, encoder, table.numbers, learned)
         return batch
 
     def _encode_features(

@@ -25,7 +25,7 @@ EPILOG = (
 
 app = typer.Typer(
     name="amforest",
-    help="Learn from data streams with Aggregated Mondrian Forests.",
+    help="Learn from data streams with Mondrian forests.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -43,6 +43,14 @@ Source = Annotated[
     ),
 ]
 Target = Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")]
+Trees = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Number of trees: for adaptive, of each memory (default 5); for amf, of the forest "
+        "(default 10).",
+    ),
+]
 Use = Annotated[
     Names, typer.Option("--use", help="Use only this column as a feature; can be repeated.")
 ]
@@ -75,7 +83,7 @@ def _common(
         ),
     ] = False,
 ) -> None:
-    """Learn from data streams with Aggregated Mondrian Forests."""
+    """Learn from data streams with Mondrian forests."""
 
 
 @app.command(epilog=EPILOG)
@@ -87,12 +95,19 @@ def run(
         str | None,
         typer.Option(help="classification or regression. Default: inferred from the target."),
     ] = None,
-    trees: Annotated[int, typer.Option(min=1, help="Number of trees.")] = 10,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="adaptive, which follows drift and needs no scaling, or amf, the paper's forest. "
+            "Default: adaptive for classification, amf for regression."
+        ),
+    ] = None,
+    trees: Trees = None,
     step: Annotated[
         float | None,
         typer.Option(
-            help="Learning rate of the aggregation weights. Default: 1 for classification, "
-            "1 / (4 × label variance) for regression."
+            help="Only for amf: learning rate of the aggregation weights. Default: 1 for "
+            "classification, 1 / (4 × label variance) for regression."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
@@ -101,7 +116,14 @@ def run(
     drop: Drop = None,
     types: Types = None,
     format: Format = None,  # noqa: A002
-    scale: Annotated[bool, typer.Option(help="Standardise numeric columns.")] = True,
+    scale: Annotated[
+        bool | None,
+        typer.Option(
+            "--scale/--no-scale",
+            help="Only for amf: standardize numeric columns. Default: yes.",
+            show_default=False,
+        ),
+    ] = None,
     delay: Annotated[
         int, typer.Option(min=0, help="Learn each label only after this many further rows.")
     ] = 0,
@@ -155,7 +177,8 @@ def run(
         settings = Settings(
             source=tuple(source or ()),
             target=target,
-            task=_check_task(task),
+            task=_check_choice(task, "--task", "classification", "regression"),
+            model=_check_choice(model, "--model", "adaptive", "amf"),
             trees=trees,
             step=step,
             seed=seed,
@@ -180,7 +203,7 @@ def run(
             from amforest.cli.report import prepare_report, write_report  # noqa: PLC0415
 
             prepare_report(Path(report))  # fails before the run, not after it
-        outcome = command.run(settings, console)
+        outcome = command.run(settings, console, for_report=report is not None)
         if report is not None:
             write_report(outcome, Path(report))
         _show_outcome(outcome, console, report=report, as_json=as_json)
@@ -262,7 +285,7 @@ def compare(
     rows: Annotated[
         int | None, typer.Option(min=1, help="Number of rows to use. Default: all.")
     ] = None,
-    trees: Annotated[int, typer.Option(min=1, help="Number of trees.")] = 10,
+    trees: Trees = None,
     use: Use = None,
     drop: Drop = None,
     types: Types = None,
@@ -271,7 +294,7 @@ def compare(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare the forest with simple models, and with models of river, on the same rows.
+    """Compare both forests with simple models, and with models of river, on the same rows.
 
     [bold]Example[/bold]
 
@@ -348,11 +371,9 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _check_task(name: str | None) -> str | None:
-    if name not in (None, "classification", "regression"):
-        raise typer.BadParameter(
-            f"{name!r} is neither classification nor regression", param_hint="--task"
-        )
+def _check_choice(name: str | None, option: str, one: str, other: str) -> str | None:
+    if name not in (None, one, other):
+        raise typer.BadParameter(f"{name!r} is neither {one} nor {other}", param_hint=option)
     return name
 
 

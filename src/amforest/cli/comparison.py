@@ -1,8 +1,9 @@
-"""``amforest compare``: the forest, simple models and models of river on the same rows."""
+"""``amforest compare``: both forests, simple models and models of river on the same rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,9 +16,9 @@ from sklearn.naive_bayes import GaussianNB
 
 from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
 from amforest.cli.console import CommandError
-from amforest.cli.run import infer_model
+from amforest.cli.model_choice import infer_model
 from amforest.cli.scheme import CLASSIFICATION, Scheme
-from amforest.cli.settings import ROWS_PER_BLOCK, Settings, open_source
+from amforest.cli.settings import ADAPTIVE, AMF, ROWS_PER_BLOCK, Settings, open_source
 from amforest.evaluation import Progress, progressive_validation
 
 SKLEARN_ROWS = 100  # the batch of models of scikit-learn, which take as long for a single row
@@ -31,22 +32,36 @@ def compare(
     """Test, then train each model on the same rows; return the results by name."""
     if "-" in settings.source:
         raise CommandError("standard input can be read only once: compare needs files")
-    model, scheme = infer_model(settings)
+    forests = _forests(settings)
+    _, scheme = forests["AMF"]  # others need scaled numbers, too
+    others = _others(scheme.task)
+    models: dict[str, tuple[Any, Scheme, Convert]]
+    models = {name: (model, own, _table) for name, (model, own) in forests.items()}
+    models |= {name: (model, scheme, convert) for name, (model, convert) in others.items()}
     results: dict[str, Progress] = {}
     classes = None
-    for name, (other, convert) in {"AMF": (model, _table), **_others(scheme.task)}.items():
+    for name, (model, own, convert) in models.items():
         with console.status(f"{name} …"), np.errstate(all="ignore"):
             results[name] = progressive_validation(
-                other,
-                _batches(settings, scheme, convert),
-                classes=None if name == "AMF" else classes,
-                batch_size=SKLEARN_ROWS if type(other).__module__.startswith("sklearn") else None,
+                model,
+                _batches(settings, own, convert),
+                classes=None if name in forests else classes,
+                batch_size=SKLEARN_ROWS if type(model).__module__.startswith("sklearn") else None,
                 max_rows=max_rows,
             )
-        classes = results["AMF"].classes  # which models of scikit-learn need before the first row
+        if name in forests:
+            classes = results[name].classes  # which models of scikit-learn need before the start
         if results[name].interrupted:
             break
     return results
+
+
+def _forests(settings: Settings) -> dict[str, tuple[Any, Scheme]]:
+    """Return our forests, each with its scheme."""
+    amf = infer_model(replace(settings, model=AMF))
+    if amf[1].task != CLASSIFICATION:
+        return {"AMF": amf}
+    return {"adaptive": infer_model(replace(settings, model=ADAPTIVE)), "AMF": amf}
 
 
 def _others(task: str) -> dict[str, tuple[Any, Convert]]:
@@ -106,7 +121,7 @@ def _dicts(scheme: Scheme, table: Any) -> Any:
 
 def show_comparison(results: dict[str, Progress], console: Console) -> None:
     """Print a table with a row for each model."""
-    first = results["AMF"]
+    first = next(iter(results.values()))
     table = Table(
         title=f"Test-then-train over {first.n_rows:,} rows",
         title_justify="left",
@@ -128,7 +143,7 @@ def draw_comparison(results: dict[str, Progress], path: str) -> None:
 
     from amforest.plotting import plot_progress  # noqa: PLC0415
 
-    metrics = list(results["AMF"].metrics)
+    metrics = list(next(iter(results.values())).metrics)
     figure = Figure(figsize=(5 * len(metrics), 4.5), layout="constrained")
     panels = figure.subplots(1, len(metrics), squeeze=False)[0]
     plot_progress(results, metrics, ax=panels)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from amforest.cli.console import CommandError
+from amforest.inspection import count_trees
 from amforest.model_io import atomic_write, model_file
 
 MOST_CLASSES, MOST_FEATURES = 20, 30
@@ -18,7 +19,7 @@ MOST_CLASSES, MOST_FEATURES = 20, 30
 
 @dataclass(frozen=True)
 class FeatureUse:
-    """The splits on one feature, in all trees.
+    """The splits on one feature, in all trees of the forest.
 
     Attributes
     ----------
@@ -28,7 +29,8 @@ class FeatureUse:
         The least depth of a split.
     mean_depth : float or None
     reach : float
-        The number of splits on it on the path of a row down a tree, averaged over the rows learned.
+        The number of splits on it on the path of a row down a tree, averaged over the rows that the
+        trees hold.
     """
 
     name: str
@@ -43,7 +45,7 @@ def summarize_features(model: Any) -> list[FeatureUse]:
     n_features = model.n_features_in_
     n_splits, depths, weights = np.zeros((3, n_features))
     first, total = np.full(n_features, np.inf), 0.0
-    for i in range(model.n_estimators):
+    for i in range(count_trees(model)):
         table = model.tree_table(i)
         inner = table[table["left"] >= 0]
         features, depth = inner["feature"], inner["depth"]
@@ -65,6 +67,16 @@ def summarize_features(model: Any) -> list[FeatureUse]:
     return sorted(uses, key=lambda use: -use.reach)
 
 
+def summarize_memories(model: Any) -> list[dict[str, Any]]:
+    """Return the memories of a fitted adaptive forest: names, weights, and numbers of regrows."""
+    regrows = model.stats()["regrows"].values()
+    columns = model.memory_names_, model.memory_weights_.tolist(), regrows
+    return [
+        {"memory": name, "weight": weight, "regrows": n}
+        for name, weight, n in zip(*columns, strict=True)
+    ]
+
+
 def _feature_names(model: Any) -> Any:
     return getattr(model, "feature_names_in_", range(model.n_features_in_))
 
@@ -81,14 +93,17 @@ def describe_model(model: Any, extra: Any) -> dict[str, Any]:
     """Return a description of a model in values of JSON."""
     params = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
     described: dict[str, Any] = {"model": type(model).__name__, "parameters": params}
-    described |= {name: v for name, v in model.stats().items() if name != "rejected_rows"}
+    hidden = "rejected_rows", "regrows"  # not saved; listed with the memories
+    described |= {name: v for name, v in model.stats().items() if name not in hidden}
     if isinstance(extra, dict) and isinstance(extra.get("scheme"), dict):
         described["target"] = extra["scheme"].get("target")
     if not model.__sklearn_is_fitted__():
         return described
-    described["trees"] = model.n_estimators
+    described["trees"] = count_trees(model)
     if hasattr(model, "classes_"):
         described["classes"] = [_plain(label) for label in model.classes_.tolist()]
+    if model.is_adaptive:
+        described["memories"] = summarize_memories(model)
     described["features"] = [vars(use) for use in summarize_features(model)]
     return described
 
@@ -96,6 +111,8 @@ def describe_model(model: Any, extra: Any) -> dict[str, Any]:
 def show_model(described: dict[str, Any], console: Console) -> None:
     """Print a description."""
     console.print(_facts(described))
+    if described.get("memories"):
+        console.print(_memories_table(described["memories"]))
     if described.get("features"):
         console.print(_features_table(described["features"]))
 
@@ -104,17 +121,27 @@ def _facts(described: dict[str, Any]) -> RenderableType:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     params = described["parameters"]
     table.add_row("model", described["model"])
-    for name in ("target", "samples", "trees", "nodes", "depth"):
+    for name in ("target", "samples", "remembered_rows", "trees", "nodes", "depth"):
         if described.get(name) is not None:
-            value = described[name]
-            table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
-    table.add_row("memory", f"{described['bytes'] / 1e6:,.1f} MB")
+            value, words = described[name], name.replace("_", " ")
+            table.add_row(words, f"{value:,}" if isinstance(value, int) else str(value))
+    table.add_row("size", f"{described['bytes'] / 1e6:,.1f} MB")
     if described["progressive_loss"] is not None:
         table.add_row("progressive loss", f"{described['progressive_loss']:.4g}")
     if (classes := described.get("classes")) is not None:
         more = f" and {len(classes) - MOST_CLASSES} more" if len(classes) > MOST_CLASSES else ""
         table.add_row("classes", ", ".join(map(str, classes[:MOST_CLASSES])) + more)
     table.add_row("parameters", ", ".join(f"{k}={v!r}" for k, v in params.items() if v is not None))
+    return table
+
+
+def _memories_table(memories: list[dict[str, Any]]) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("memory")
+    for name in ("weight", "regrows"):
+        table.add_column(name, justify="right")
+    for row in memories:
+        table.add_row(row["memory"], f"{row['weight']:.3f}", f"{row['regrows']:,}")
     return table
 
 
@@ -135,10 +162,14 @@ def build_tree(model: Any, number: int, max_depth: int) -> Tree:
     """Return a tree for printing, down to some depth."""
     if not model.__sklearn_is_fitted__():
         raise CommandError("the model has learned nothing yet: it has no trees")
-    if not 0 <= number < model.n_estimators:
-        raise CommandError(f"--tree is {number}; the model has trees 0 to {model.n_estimators - 1}")
+    n_trees = count_trees(model)
+    if not 0 <= number < n_trees:
+        raise CommandError(f"--tree is {number}; the model has trees 0 to {n_trees - 1}")
     table, names = model.tree_table(number), _feature_names(model)
-    root = Tree(_node(table, 0))
+    memory = ""
+    if model.is_adaptive:  # the trees of a memory follow each other
+        memory = f"memory {model.memory_names_[number // model.n_estimators]}: "
+    root = Tree(memory + _node(table, 0))
     stack = [(0, root)]
     while stack:
         row, branch = stack.pop()
@@ -179,6 +210,8 @@ def _sides(model: Any, table: Any, row: int, names: Any) -> tuple[str, str]:
         value = list(model.categories_[name])[int(table["category"][row])]
         return f"{name} is not {value}", f"{name} is {value}"
     threshold = f"{table['threshold'][row]:.4g}"
+    if model.is_adaptive and model.is_categorical_[feature]:
+        name = f"{name} (encoded)"  # each tree gives categories numbers of its own
     return f"{name} ≤ {threshold}", f"{name} > {threshold}"
 
 

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from amforest import AMFClassifier, AMFRegressor, Checkpoint
+from amforest import Checkpoint
 from amforest._forest.losses import log_losses
-from amforest.cli.console import CommandError, Status, choose_view
+from amforest.cli.console import Status, choose_view
+from amforest.cli.memory_history import MemoryRecorder
+from amforest.cli.model_choice import build_model, read_first
 from amforest.cli.predictions import RowFile, format_predictions
-from amforest.cli.scheme import CLASSIFICATION, Scheme, load_with_scheme
+from amforest.cli.scheme import Scheme
 from amforest.cli.settings import ROWS_PER_BLOCK, Settings, open_source
 from amforest.evaluation import Block, Evaluator, Loop, Progress
 from amforest.evaluation.adapters import Prediction, adapt
@@ -30,7 +32,6 @@ from amforest.reading import Batch, Reject
 SECONDS_BETWEEN_STATS = 2.0
 KEPT = 10  # of the slowest and the worst rows
 ROWS_IN_REPORT = 10_000  # the last rows, whose predictions are kept
-ROWS_FOR_STEP = 100  # the rows from which the variance of the labels is estimated
 PREDICTION_COLUMNS = ("row", "label", "prediction", "probability", "probabilities")
 REJECT_COLUMNS = ("file", "line", "reason", "text")
 
@@ -59,11 +60,13 @@ class Session:
 
     Parameters
     ----------
-    model : AMFClassifier or AMFRegressor
+    model : AdaptiveAMFClassifier, AMFClassifier or AMFRegressor
     scheme : Scheme
     delay : int, default=0
         The number of rows after which a label is due.
     predictions, rejects : RowFile or None
+    records_memories : bool, default=False
+        Whether to record the weights of an adaptive forest's memories.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Session:
         delay: int = 0,
         predictions: RowFile | None = None,
         rejects: RowFile | None = None,
+        records_memories: bool = False,
     ) -> None:
         self.model, self.scheme = model, scheme
         self.predictions, self.rejects = predictions, rejects
@@ -85,6 +89,9 @@ class Session:
         self.worst: list[tuple[float, int, str, str]] = []  # loss, row, label, prediction
         self.evaluator = Evaluator(scheme.task)
         self._adapter = adapt(model, scheme.task, by_row=delay > 0)
+        self.memories: MemoryRecorder | None = None
+        if records_memories and model.is_adaptive:
+            self._adapter = self.memories = MemoryRecorder(self._adapter)
         self.loop = Loop(
             self._adapter,
             self.evaluator,
@@ -232,13 +239,16 @@ def _keep_largest(kept: list[Any], entry: tuple[Any, ...]) -> None:
 # The command
 
 
-def run(settings: Settings, console: Console) -> Outcome:
-    """Run the command, and write the model, the predictions and the rejected rows."""
+def run(settings: Settings, console: Console, *, for_report: bool = False) -> Outcome:
+    """Run the command, and write the model, the predictions and the rejected rows.
+
+    With `for_report` the outcome has all that a report shows.
+    """
     with ExitStack() as stack:
         stream = stack.enter_context(open_source(settings))
         batches = iter(stream)
-        first = _read_first(settings, batches)
-        model, state = _build_model(settings, first, stream.schema)
+        first = read_first(settings, batches)
+        model, state = build_model(settings, first, stream.schema)
         checkpoint = None
         if settings.checkpoint is not None:
             checkpoint = Checkpoint(model, settings.checkpoint, every=settings.every)
@@ -250,7 +260,9 @@ def run(settings: Settings, console: Console) -> Outcome:
                 stream = stack.enter_context(open_source(settings, state["scheme"]["kinds"]))
                 stream.skip(state["counts"][1])
                 first, batches = [], iter(stream)
-        session = _build_session(settings, stack, model, state, is_resumed=not first)
+        session = _build_session(
+            settings, stack, model, state, is_resumed=not first, records_memories=for_report
+        )
         interrupts = stack.enter_context(Interrupts())
         title = f"Learning {settings.source_names(1, with_folders=False)}"
         view = stack.enter_context(choose_view(console, title, quiet=settings.quiet))
@@ -269,71 +281,14 @@ def run(settings: Settings, console: Console) -> Outcome:
     return Outcome(settings, session, progress, interrupts.exit_status)
 
 
-def infer_model(settings: Settings) -> tuple[Any, Scheme]:
-    """Return a model for a stream, and its scheme, from the first rows."""
-    with open_source(settings) as stream:
-        model, state = _build_model(settings, _read_first(settings, iter(stream)), stream.schema)
-    return model, Scheme.from_json(state["scheme"])
-
-
-def _read_first(settings: Settings, batches: Iterator[Batch]) -> list[Batch]:
-    """Return the batches from which the task and the step are inferred."""
-    first: list[Batch] = []
-    for batch in batches:
-        first.append(batch)
-        are_strings = len(batch) and _labels([batch]).dtype.kind == "O"
-        if are_strings or settings.step is not None or sum(map(len, first)) >= ROWS_FOR_STEP:
-            break
-    if not sum(map(len, first)):
-        raise CommandError("there are no rows with a label")
-    return first
-
-
-def _labels(batches: list[Batch]) -> NDArray[Any]:
-    return np.concatenate([batch.y for batch in batches if len(batch)])
-
-
-def _build_model(
-    settings: Settings, first: list[Batch], kinds: dict[str, str]
-) -> tuple[Any, dict[str, Any]]:
-    """Return the model to start with, and its state: the scheme."""
-    target = settings.target_column()
-    if settings.warm_start is not None:
-        model, state, scheme = load_with_scheme(settings.warm_start)
-        if scheme.target != target:
-            raise CommandError(
-                f"--target is {target!r}, but {settings.warm_start} predicts {scheme.target!r}"
-            )
-        model.n_jobs = settings.threads
-        return model, {"scheme": state["scheme"]}
-    X, y = next(batch.X for batch in first if len(batch)), _labels(first)
-    scheme = Scheme.infer(X, y, target, kinds, task=settings.task, scaled=settings.scale)
-    is_class = scheme.task == CLASSIFICATION
-    model = (AMFClassifier if is_class else AMFRegressor)(
-        settings.trees,
-        step=_choose_step(settings, None if is_class else y),
-        categorical_features=scheme.categories or None,
-        max_nodes=settings.max_nodes,
-        n_jobs=settings.threads,
-        random_state=settings.seed,
-    )
-    return model, {"scheme": scheme.to_json()}
-
-
-def _choose_step(settings: Settings, labels: Any) -> float:
-    """Return η: 1, or for numbers one that does not depend on their unit.
-
-    For pure noise the mean is best predicted with up to 1/4 of the inverse variance; signals allow
-    more.
-    """
-    if settings.step is not None or labels is None:
-        return 1.0 if settings.step is None else settings.step
-    variance = float(np.var(labels[:ROWS_FOR_STEP]))
-    return 1 / (4 * variance) if variance > 0 else 1.0
-
-
 def _build_session(
-    settings: Settings, stack: ExitStack, model: Any, state: dict[str, Any], *, is_resumed: bool
+    settings: Settings,
+    stack: ExitStack,
+    model: Any,
+    state: dict[str, Any],
+    *,
+    is_resumed: bool,
+    records_memories: bool,
 ) -> Session:
     sizes = state["sizes"] if is_resumed else [0, 0]
     files: list[RowFile | None] = []
@@ -351,6 +306,7 @@ def _build_session(
         delay=settings.delay,
         predictions=files[0],
         rejects=files[1],
+        records_memories=records_memories,
     )
     if is_resumed:
         session.resume(state)

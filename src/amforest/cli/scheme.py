@@ -1,9 +1,10 @@
 """How the columns of a stream become the features and labels of a model; saved with the model.
 
-The random splits of a forest depend on the scales of its features, and a stream cannot be inspected
+The random splits of AMF depend on the scales of its features, and a stream cannot be inspected
 beforehand. So each column of numbers is standardised by the mean and the spread of its values so
 far. If both changed with every value, nodes would lose their meaning; if they never changed, a
 column that drifts would outgrow all others. So they are updated when the number of values doubles.
+The adaptive forest, which scales features itself, gets them as they are.
 """
 
 from __future__ import annotations
@@ -65,7 +66,6 @@ class Scheme:
         kinds: dict[str, str],
         *,
         task: str | None = None,
-        scaled: bool = True,
     ) -> Scheme:
         """Infer it from the first rows of a stream, and their labels."""
         whole = labels.dtype.kind == "f" and bool((labels == np.rint(labels)).all())
@@ -82,8 +82,8 @@ class Scheme:
         numbers = [name for name in schema.names if name not in {*categories, *unused}]
         if not numbers and not categories:
             raise CommandError("there is no column beside the target to learn from")
-        scale = RunningScale(len(numbers)) if scaled else None
         whole = task == CLASSIFICATION and whole
+        scale = RunningScale(len(numbers))
         return cls(target, task, whole, kinds, numbers, categories, scale)
 
     @property

@@ -14,6 +14,7 @@ from amforest.cli.console import CommandError
 from amforest.reading import Stream, open_stream, parse_types
 
 ROWS_PER_BLOCK = 4_000  # that are predicted and learned at once
+ADAPTIVE, AMF = "adaptive", "amf"  # the families of models
 DEMO_TARGET = "buys"
 DEMO_ROWS = 20_000
 
@@ -29,7 +30,8 @@ class Settings:
     source: tuple[str, ...] = ()
     target: str | None = None
     task: str | None = None
-    trees: int = 10
+    model: str | None = None  # None: the adaptive forest, for numbers AMF
+    trees: int | None = None  # None: as many as the model has by default
     step: float | None = None
     seed: int = 0
     threads: int = 1
@@ -37,7 +39,7 @@ class Settings:
     drop: tuple[str, ...] = ()
     types: str | None = None
     format: str | None = None
-    scale: bool = True
+    scale: bool | None = None  # None: as the model needs it
     delay: int = 0
     max_nodes: int | None = None
     warm_start: str | None = None

@@ -90,18 +90,28 @@ class Progress:
 
 
 class Curve:
-    """Values of metrics after every so many rows; with `every=None` the points are bounded."""
+    """Values after every so many rows; with `every=None` the points are bounded.
 
-    def __init__(self, every: int | None) -> None:
-        self._thins = every is None
-        self._every = FIRST_EVERY if every is None else int(every)
+    Then there is one after every `first_every` rows, and whenever there are `most_points`, every
+    other one is dropped.
+    """
+
+    def __init__(
+        self,
+        every: int | None = None,
+        *,
+        first_every: int = FIRST_EVERY,
+        most_points: int = MOST_POINTS,
+    ) -> None:
+        self._thins, self._most_points = every is None, most_points
+        self._every = first_every if every is None else int(every)
         self._points: dict[int, dict[str, float]] = {}
         self.next = self._every
 
     def add(self, row: int, point: dict[str, float]) -> None:
         """Add a point; if there are too many, drop every other one."""
         self._points[row] = point
-        if self._thins and len(self._points) >= MOST_POINTS:
+        if self._thins and len(self._points) >= self._most_points:
             self._every *= 2
             kept = {row: point for row, point in self._points.items() if row % self._every == 0}
             self._points = kept

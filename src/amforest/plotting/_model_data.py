@@ -20,6 +20,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from amforest._forest.estimator import Estimator
+from amforest.inspection import count_trees
 from amforest.plotting.colours import (
     DARK,
     GLYPHS,
@@ -65,7 +66,7 @@ def check_forest(model: Any) -> Estimator:
 
 def check_tree(forest: Estimator, tree: int) -> int:
     """Return the number of a tree, from 0 on; raise an error if there is no such tree."""
-    n_trees = int(forest.n_estimators)
+    n_trees = count_trees(forest)
     if not -n_trees <= tree < n_trees:
         raise IndexError(f"tree is {tree}; it must be the number of one of {n_trees} trees")
     return tree % n_trees

@@ -232,8 +232,11 @@ def _split_labels(layout: Layout, forest: Estimator | None) -> Iterator[tuple[Pl
     for v in splits[np.argsort(layout.end[splits], kind="stable")]:
         node = layout.table[v]
         j = int(node["feature"])
-        text = f"{names[j]} ≤ {_number(node['threshold'])}"
-        if categories and node["category"] >= 0:
+        threshold = _number(node["threshold"])
+        text = f"{names[j]} ≤ {threshold}"
+        if forest is not None and forest.is_adaptive and forest.is_categorical_[j]:
+            text = f"{names[j]} (encoded) ≤ {threshold}"
+        elif categories and "category" in node.dtype.names and node["category"] >= 0:
             keys = getattr(forest, "feature_names_in_", None)
             key = j if keys is None else keys[j]
             text = f"{names[j]} ≠ {categories[key][node['category']]}"

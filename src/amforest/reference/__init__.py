@@ -48,6 +48,7 @@ class Random(Protocol):
 
     def uniform(self) -> float: ...  # on [0, 1)
     def exponential(self, rate: float) -> float: ...
+    def fork(self) -> list[int]: ...  # the state of another, independent one
     def discrete(self, weights: Floats) -> int: ...  # j with probability ∝ weights[j]
 
 
@@ -178,7 +179,8 @@ class Tree:
     def total(self, delta: Floats) -> float:
         """Δ = Σ_j λ_j Δ_j."""
         numbers = np.float32(lane_sum(delta[self.n_one_hot :]))
-        return float(numbers + np.float32(delta[: self.n_one_hot].sum(dtype=np.float64)))
+        total = numbers + np.float32(delta[: self.n_one_hot].sum(dtype=np.float64))
+        return float(min(total, np.finfo(np.float32).max))  # λ_j Δ_j may overflow
 
     def stays_whole(self, v: Node, y: float | None = None) -> bool:
         """Return whether v must not be split: its labels (and y) are equal, or the tree is full."""

@@ -1,4 +1,4 @@
-"""Random numbers: xoshiro256++ of Blackman and Vigna, and three distributions by inversion."""
+"""Random numbers: xoshiro256++ of Blackman and Vigna, and distributions by inversion."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ class Generator:
         """Draw from U([0, 1)): 53 bits."""
         return (self.next() >> 11) * 2.0**-53
 
+    def below(self, count: int) -> int:
+        """Draw from 0, …, count - 1, all equally likely."""
+        return int(self.uniform() * count)
+
+    def fork(self) -> list[int]:
+        """Return the state of another generator, whose stream is independent of this one's."""
+        return [self.next() for _ in range(4)]
+
     def exponential(self, rate: float) -> float:
         """Draw from Exp(rate)."""
         return -math.log1p(-self.uniform()) / rate
@@ -42,4 +50,5 @@ class Generator:
         sums = np.cumsum(weights, dtype=np.float64)
         target = self.uniform() * float(sums[-1])
         # The product may be rounded up to the total: then the last positive weight is taken.
-        return int(min(np.searchsorted(sums, target, side="right"), np.flatnonzero(weights)[-1]))
+        last = max(np.flatnonzero(weights), default=0)
+        return int(min(np.searchsorted(sums, target, side="right"), last))

@@ -25,6 +25,10 @@ class ClassCounts:
         self.alpha = dirichlet
         self.total_alpha = dirichlet * n_classes
 
+    def set_classes(self, n_classes: int, dirichlet: float) -> None:
+        self.counts += [0.0] * (n_classes - len(self.counts))
+        self.alpha, self.total_alpha = dirichlet, dirichlet * n_classes
+
     def prediction(self) -> Prediction:
         return (np.array(self.counts) + self.alpha) / (self.n + self.total_alpha)
 

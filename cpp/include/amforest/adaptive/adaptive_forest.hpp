@@ -455,6 +455,7 @@ template <LabelModel Labels> class AdaptiveForest {
     }
 
     void set_parameters(const Parameters &parameters) {
+        if (parameters == *common_.parameters) return; // regrowths need not start again
         *common_.parameters = parameters;
         for (std::size_t t = 0; t < n_trees(); ++t)
             if (slots_[t].regrowth.is_active()) slots_[t].regrowth.restart(context());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -64,8 +65,11 @@ struct AdaptiveSizes {
             memory.push_back(std::min(group.memory, store_rows));
             max_leaves.push_back(0);
         }
-        // Short memories take what they need; the others divide the rest.
-        for (std::size_t g = 0; g < groups.size(); ++g) {
+        // The shortest memories take what they need first; those without end divide the rest.
+        std::vector<std::size_t> order(groups.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::ranges::stable_sort(order, {}, [&](std::size_t g) { return groups[g].memory; });
+        for (const std::size_t g : order) {
             if (groups[g].memory == kUnlimited) continue;
             while (!fits(memory[g], limits, part(bytes, n_left), part(nodes, n_left)))
                 memory[g] -= std::max<std::size_t>(memory[g] / 16, 1);

@@ -15,9 +15,9 @@ struct Group {
     bool is_plain = false;  // labels choose no splits
 };
 
-// A tree is regrown when the number of rows doubles; once its memory is full, every half memory.
-// One whose memory is unlimited is not regrown after `last` rows, and one that is plain only to
-// settle the scales of features.
+// A tree is regrown when the number of rows doubles; once half its memory is full, every half
+// memory. One whose memory is unlimited is not regrown after `last` rows, and one that is plain
+// only to settle the scales of features.
 class Schedule {
   public:
     static constexpr std::size_t kNever = kUnlimited;
@@ -27,7 +27,9 @@ class Schedule {
     // `phase` in [0, 1) keeps the trees apart.
     Schedule(const Group &group, double phase, std::size_t store_size)
         : phase_(phase), last_(group.is_plain ? kPlainRows : store_size),
-          period_(group.memory == kUnlimited ? 0 : static_cast<double>(group.memory) / 2) {}
+          period_(group.memory == kUnlimited ? 0 : static_cast<double>(group.memory) / 2) {
+        while (end_of_doublings_ < period_) end_of_doublings_ *= 2;
+    }
 
     // The first regrow after row number `now`.
     std::size_t next(std::size_t now) const {
@@ -36,17 +38,23 @@ class Schedule {
         while (std::floor(doubling) <= n) doubling *= 2;
         const auto next = static_cast<std::size_t>(doubling);
         if (period_ == 0) return next <= last_ ? next : kNever;
-        if (doubling < period_) return next;
-        const double from = std::fmax(n, kFirst - 1);
-        double cycle = std::floor(from / period_ - phase_);
-        while (std::floor(period_ * (cycle + phase_)) <= from) cycle += 1;
-        return static_cast<std::size_t>(period_ * (cycle + phase_));
+        if (doubling < end_of_doublings_) return next;
+        double cycle = std::fmax(std::floor((n - end_of_doublings_) / period_ - phase_), 0);
+        while (row_of_cycle(cycle) <= n) cycle += 1;
+        return static_cast<std::size_t>(row_of_cycle(cycle));
     }
 
   private:
+    // The summand covers rounding: trees whose rows are 1 apart must not meet.
+    double row_of_cycle(double cycle) const {
+        return std::floor(end_of_doublings_ + period_ * (cycle + phase_) + 1e-6);
+    }
+
     double phase_;
     std::size_t last_;
     double period_; // 0: none
+    // The same for all trees of a group, so that no doubling falls on a later regrow of another.
+    double end_of_doublings_ = kFirst;
 };
 
 } // namespace amforest

@@ -197,8 +197,8 @@ class NodeArena {
 
     bool holds(NodeId v, Point x) const {
         const auto [first, second, seen] = view(v);
-        return amforest::holds(numbers(x), first, second.lower == nullptr ? first : second,
-                               width_) &&
+        return kernels::chosen.holds(numbers(x), first, second.lower == nullptr ? first : second,
+                                     width_) &&
                layout_.categories.includes(seen, x.categories);
     }
 

@@ -12,8 +12,10 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <span>
 #include <string_view>
 
 #if defined(__x86_64__)
@@ -47,16 +49,6 @@ inline float threshold_between(float low, float high, double u) {
 inline float least(float a, float b) { return b < a || std::isnan(a) ? b : a; }
 inline float largest(float a, float b) { return b > a || std::isnan(a) ? b : a; }
 
-// Whether the smallest box that holds two others holds x: its extension may be 0 without that,
-// where values were missing.
-inline bool holds(const float *x, Box a, Box b, std::size_t width) {
-    for (std::size_t j = 0; j < width; ++j)
-        if (!std::isnan(x[j]) &&
-            !(least(a.lower[j], b.lower[j]) <= x[j] && x[j] <= largest(a.upper[j], b.upper[j])))
-            return false;
-    return true;
-}
-
 // The loops, in plain code and once more by hand for AVX2; the tests compare the two.
 namespace kernels {
 
@@ -69,8 +61,14 @@ struct Table {
     float (*weighted_extension)(const float *x, Box box, const float *weights, std::size_t width);
     float (*weighted_extension_of_two)(const float *x, Box a, Box b, const float *weights,
                                        std::size_t width);
+    // Whether the smallest box that holds two others holds x: its extension may be 0 without that,
+    // where values were missing or do not count.
+    bool (*holds)(const float *x, Box a, Box b, std::size_t width);
     // Widens a box so that it holds x.
     void (*widen)(const float *x, float *lower, float *upper, std::size_t width);
+    // The smallest box that holds some rows of a matrix, in which no value is missing.
+    void (*enclose)(const float *matrix, std::span<const std::uint32_t> rows, float *lower,
+                    float *upper, std::size_t width);
 };
 
 namespace plain {
@@ -106,6 +104,14 @@ inline float weighted_extension_of_two(const float *x, Box a, Box b, const float
     });
 }
 
+inline bool holds(const float *x, Box a, Box b, std::size_t width) {
+    for (std::size_t j = 0; j < width; ++j)
+        if (!std::isnan(x[j]) &&
+            !(least(a.lower[j], b.lower[j]) <= x[j] && x[j] <= largest(a.upper[j], b.upper[j])))
+            return false;
+    return true;
+}
+
 [[gnu::always_inline]] inline void widen(const float *x, float *lower, float *upper,
                                          std::size_t width) {
     for (std::size_t j = 0; j < width; ++j) {
@@ -114,8 +120,20 @@ inline float weighted_extension_of_two(const float *x, Box a, Box b, const float
     }
 }
 
-inline constexpr Table kTable = {extension, extension_of_two, weighted_extension,
-                                 weighted_extension_of_two, widen};
+inline void enclose(const float *matrix, std::span<const std::uint32_t> rows, float *lower,
+                    float *upper, std::size_t width) {
+    for (std::size_t j = 0; j < width; ++j) {
+        lower[j] = upper[j] = matrix[rows[0] * width + j];
+        for (const std::size_t row : rows.subspan(1)) {
+            lower[j] = std::min(lower[j], matrix[row * width + j]);
+            upper[j] = std::max(upper[j], matrix[row * width + j]);
+        }
+    }
+}
+
+inline constexpr Table kTable = {
+    extension, extension_of_two, weighted_extension, weighted_extension_of_two, holds,
+    widen,     enclose};
 
 } // namespace plain
 
@@ -208,14 +226,56 @@ weighted_extension_of_two(const float *x, Box a, Box b, const float *weights, st
     return sum_lanes(sum, _mm_mul_ps(load4(weights + j), extension4(load4(x + j), lower, upper)));
 }
 
+[[gnu::target("avx2")]] inline bool holds(const float *x, Box a, Box b, std::size_t width) {
+    std::size_t j = 0;
+    for (; j + kLanes <= width; j += kLanes) {
+        const __m256 lower = least8(load8(a.lower + j), load8(b.lower + j));
+        const __m256 upper = largest8(load8(a.upper + j), load8(b.upper + j));
+        const __m256 value = load8(x + j);
+        const __m256 is_inside = _mm256_and_ps(_mm256_cmp_ps(lower, value, _CMP_LE_OQ),
+                                               _mm256_cmp_ps(value, upper, _CMP_LE_OQ));
+        const __m256 is_missing = _mm256_cmp_ps(value, value, _CMP_UNORD_Q);
+        constexpr int kAll = 0xff;
+        if (_mm256_movemask_ps(_mm256_or_ps(is_inside, is_missing)) != kAll) return false;
+    }
+    return plain::holds(x + j, {a.lower + j, a.upper + j}, {b.lower + j, b.upper + j}, width - j);
+}
+
+// Eight columns at a time, whose ends stay in registers.
+[[gnu::target("avx2")]] inline void enclose(const float *matrix,
+                                            std::span<const std::uint32_t> rows, float *lower,
+                                            float *upper, std::size_t width) {
+    std::size_t j = 0;
+    for (; j + kLanes <= width; j += kLanes) {
+        __m256 low = load8(matrix + rows[0] * width + j), high = low;
+        for (const std::size_t row : rows.subspan(1)) {
+            const __m256 value = load8(matrix + row * width + j);
+            low = _mm256_min_ps(value, low);
+            high = _mm256_max_ps(value, high);
+        }
+        _mm256_storeu_ps(lower + j, low);
+        _mm256_storeu_ps(upper + j, high);
+    }
+    if (j == width) return;
+    __m128 low = load4(matrix + rows[0] * width + j), high = low;
+    for (const std::size_t row : rows.subspan(1)) {
+        const __m128 value = load4(matrix + row * width + j);
+        low = _mm_min_ps(value, low);
+        high = _mm_max_ps(value, high);
+    }
+    _mm_storeu_ps(lower + j, low);
+    _mm_storeu_ps(upper + j, high);
+}
+
 // The compiler vectorises this one by itself.
 [[gnu::target("avx2")]] inline void widen(const float *x, float *lower, float *upper,
                                           std::size_t width) {
     plain::widen(x, lower, upper, width);
 }
 
-inline constexpr Table kTable = {extension, extension_of_two, weighted_extension,
-                                 weighted_extension_of_two, widen};
+inline constexpr Table kTable = {
+    extension, extension_of_two, weighted_extension, weighted_extension_of_two, holds,
+    widen,     enclose};
 
 } // namespace avx2
 #endif

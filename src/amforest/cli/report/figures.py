@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -41,6 +41,8 @@ STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # a class may be called $x$
 }
 WIDTH, HEIGHT = 4.4, 3.0  # inches
+LEFT, RIGHT = 0.8, 0.3  # inches beside figures over the rows, so that their axes are aligned
+STRIP, BELOW = 0.3, 0.5  # inches for each memory, and for the axis below
 MOST_POINTS = 2_000
 GROUPS = 20  # of predictions, each with its median residual
 LONGEST_NAME = 30
@@ -56,9 +58,52 @@ def draw_progress(progress: Progress, metric: str, title: str) -> str | None:
     with _drawing(WIDTH, HEIGHT) as ax:
         plot_progress(progress, metric, legend=False, ax=ax)
         ax.lines[0].set_linewidth(1.1)  # the dashed one: thinner lines fade on a phone
-        ax.set(xlim=(0, None), ylim=_limits(progress, metric, ax), ylabel="")
+        ax.set(xlim=(0, progress.curve["row"][-1]), ylim=_limits(progress, metric, ax), ylabel="")
+        _align(ax, above=0.1)
         last = f"{progress.metrics[metric]:.5g} over all rows"
         return _svg(ax, f"{title} against rows learned: {last} at the end", f"progress-{metric}")
+
+
+def draw_memories(history: Mapping[str, NDArray[Any]]) -> str | None:
+    """Draw the weights of the memories over the rows as strips; None without enough points.
+
+    Parameters
+    ----------
+    history : mapping
+        Numbers of rows under "row", and the weights of each memory under its name.
+    """
+    rows, weights = history["row"], {k: v for k, v in history.items() if k != "row"}
+    if len(rows) <= 2:
+        return None
+    most = max(float(np.abs(values).max()) for values in weights.values()) or 1.0
+    last = max(weights, key=lambda memory: weights[memory][-1])
+    with _drawing(WIDTH, STRIP * (len(weights) + 1) + BELOW) as ax:
+        for k, values in enumerate(weights.values()):
+            heights = 0.9 * values / most
+            ax.axhline(-k, color=INK, linewidth=0.4, alpha=0.4)
+            ax.fill_between(rows, -k, -k + np.maximum(heights, 0), color=BLUE, linewidth=0)
+            if heights.min() < 0:
+                ax.fill_between(rows, -k, -k + np.minimum(heights, 0), color=RED, linewidth=0)
+        ax.set_yticks(-np.arange(len(weights)) + 0.3, [plain(name) for name in weights])
+        ax.tick_params(axis="y", length=0, labelsize=8)
+        ax.spines["left"].set_visible(False)
+        ax.set(xlim=(0, rows[-1]), ylim=(-len(weights) + 0.7, 1.05), xlabel="rows learned")
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.grid(axis="x", alpha=0.25, linewidth=0.6)
+        _align(ax, above=0.05)
+        label = f"Weights of the memories against rows learned: {last} has the largest at the end"
+        return _svg(ax, label, "memories")
+
+
+def _align(ax: Axes, *, above: float) -> None:
+    """Set the margins, instead of choosing them by the widths of labels."""
+    figure: Any = ax.figure
+    width, height = figure.get_size_inches()
+    figure.set_layout_engine(None)
+    figure.subplots_adjust(
+        left=LEFT / width, right=1 - RIGHT / width, bottom=BELOW / height, top=1 - above / height
+    )
 
 
 def _limits(progress: Progress, metric: str, ax: Axes) -> tuple[float, float]:

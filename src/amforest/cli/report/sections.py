@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest.cli.model_summary import summarize_features
+from amforest.cli.model_summary import summarize_features, summarize_memories
 from amforest.cli.report import figures
 from amforest.cli.report.markup import (
     NOTHING,
@@ -103,7 +103,8 @@ def _run(outcome: Outcome, folder: Path, stats: dict[str, Any] | None) -> str:
     ]
     if stats is not None:
         size = f"{count(stats['nodes'])} nodes, depth {stats['depth']}, {bytes_of(stats['bytes'])}"
-        pairs.append(("Model", f"{size}, {count(stats['samples'])} rows learned"))
+        learned = f"{size}, {count(stats['samples'])} rows learned"
+        pairs.append(("Model", f"{type(session.model).__name__}: {learned}"))
     files = (("Model file", settings.save), ("Predictions", settings.predictions))
     pairs += [(what, name(path)) for what, path in files if path is not None]
     pairs.append(("Command", f"<code>{text(build_command(settings, folder), 2_000)}</code>"))
@@ -168,8 +169,38 @@ def _metrics(outcome: Outcome) -> str:
     ]
     key = paragraph(f"Solid lines: all rows so far. Dashed lines: {last}.", "key")
     shown = table(caption, ["Metric", "all rows", last], rows, "narrow")
-    pictures = key + side_by_side(*curves) if curves else ""
+    pictures = key + side_by_side(*curves, *_memories(outcome)) if curves else ""
     return section("metrics", "Metrics", shown, pictures)
+
+
+def _memories(outcome: Outcome) -> list[str]:
+    """Return a picture of the weights of an adaptive forest's memories, and a table of them."""
+    session = outcome.session
+    svg = figures.draw_memories(session.memories.history()) if session.memories else None
+    if svg is None:
+        return []
+    memories = summarize_memories(session.model)
+    most = max(memory["weight"] for memory in memories)
+    rows = [
+        [
+            name(memory["memory"]),
+            bar(
+                f"{memory['weight']:.3f}".replace("-", "−"),
+                max(memory["weight"], 0) / most if most > 0 else 0,
+            ),
+            count(memory["regrows"]),
+        ]
+        for memory in memories
+    ]
+    words = (
+        "Weights of groups of trees, by the number of rows that they remember; negative ones are "
+        "red. They shift to short memories when the stream changes."
+    )
+    caption = "Memories at the end: weights, and how many trees were regrown."
+    return [
+        figure(svg, words, title="Memories"),
+        table(caption, ["Memory", "weight", "regrows"], rows, "memories"),
+    ]
 
 
 def _predictions(task: str, recent: LabelledPredictions | None) -> str:

@@ -1,0 +1,1 @@
+"""Quality of predictions compared with other stream learners: ``python -m benchmarks.quality``."""

@@ -1,0 +1,60 @@
+"""The time of single calls of `learn_one`: regrowing must not stop the stream."""
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.quality.contenders import ADAPTIVE, ADAPTIVE_CLASS, AMF, new_model
+from benchmarks.quality.kept import kept
+
+N_FEATURES = 20
+_CLASSES = {ADAPTIVE: ADAPTIVE_CLASS, AMF: "AMFClassifier"}
+_PIECE = 10_000  # rows that are generated at a time
+
+
+def measure(contender: str, n_rows: int) -> dict[str, float]:
+    """Return quantiles of the time of a call, in µs: CPU time, and time on the wall."""
+    result: dict[str, float] = kept(
+        "latency", contender, (n_rows,), lambda: _run(_CLASSES[contender], n_rows)
+    )
+    return result
+
+
+def _run(class_name: str, n_rows: int) -> dict[str, float]:
+    model = new_model(class_name, 0, classes=np.arange(2))
+    cpu, wall = np.empty(n_rows), np.empty(n_rows)
+    rng = np.random.default_rng(0)
+    direction = rng.standard_normal(N_FEATURES)
+    gc.disable()
+    for start in range(0, n_rows, _PIECE):
+        n = min(_PIECE, n_rows - start)
+        X = rng.standard_normal((n, N_FEATURES))
+        y = (X @ direction + rng.standard_normal(n) > 0).astype(np.int64)
+        part = slice(start, start + n)
+        _time_calls(model.learn_one, list(X), y.tolist(), cpu[part], wall[part])
+    gc.enable()
+    return {**_quantiles("cpu", cpu), **_quantiles("wall", wall)}
+
+
+def _time_calls(
+    learn_one: Callable[[Any, int], Any],
+    rows: list[Any],
+    labels: list[int],
+    cpu: Any,
+    wall: Any,
+) -> None:
+    cpu_clock, wall_clock = time.thread_time_ns, time.perf_counter_ns
+    for i, (x, y) in enumerate(zip(rows, labels, strict=True)):
+        wall_start, cpu_start = wall_clock(), cpu_clock()
+        learn_one(x, y)
+        cpu[i] = cpu_clock() - cpu_start
+        wall[i] = wall_clock() - wall_start
+
+
+def _quantiles(clock: str, times: Any) -> dict[str, float]:
+    us = times / 1e3
+    levels = {"median": 0.5, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999, "max": 1.0}
+    return {f"{clock} {name}": float(np.quantile(us, q)) for name, q in levels.items()}
