@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "amforest/adaptive/schedule.hpp"
@@ -68,7 +69,8 @@ struct AdaptiveSizes {
         // The shortest memories take what they need first; those without end divide the rest.
         std::vector<std::size_t> order(groups.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
-        std::ranges::stable_sort(order, {}, [&](std::size_t g) { return groups[g].memory; });
+        // A stable sort would do with less memory where it cannot have what it wants.
+        std::ranges::sort(order, {}, [&](std::size_t g) { return std::pair(groups[g].memory, g); });
         for (const std::size_t g : order) {
             if (groups[g].memory == kUnlimited) continue;
             while (!fits(memory[g], limits, part(bytes, n_left), part(nodes, n_left)))
