@@ -429,7 +429,7 @@ class AdaptiveAMFClassifier(ForestClassifier):
         Average over all prunings. If False, a tree predicts with the leaf alone.
     dirichlet : float, default=None
         α, the count of each class before any label is seen: a node predicts class k with
-        probability (n_k + α) / (n + α n_classes). None means 0.5 for two classes, 0.01 for more.
+        probability (n_k + α) / (n + α n_classes). None means 1 / n_classes.
     split_pure : bool, default=False
         Whether nodes whose labels are all equal are split, too.
     categorical_features : array-like of bool, int or str, "from_dtype" or None, \
@@ -638,6 +638,9 @@ class AdaptiveAMFClassifier(ForestClassifier):
             mixer_rate=float(self.mixer_rate),
             **features,
         )
+
+    def _dirichlet(self, n_classes: int) -> float:
+        return float(1 / n_classes if self.dirichlet is None else self.dirichlet)
 
     def _options(self, n_features: int) -> Options:
         return adaptive_tree_options(self)
