@@ -397,7 +397,7 @@ class AdaptiveAMFClassifier(_Classifier):
     >>> from amforest.river import AdaptiveAMFClassifier
     >>> model = AdaptiveAMFClassifier(seed=1)
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 90.95%
+    Accuracy: 91.19%
     >>> model.memory_names_[:3]
     ['all', '4000', '1000']
     """
