@@ -84,7 +84,7 @@ class Machine(RuleBasedStateMachine):
         if self.is_adaptive:
             few = {"memories": (None, 8), "honest_memories": [8], "n_candidates": 300}
             more = {"use_aggregation": more["use_aggregation"], "step": more["step"], **few}
-            limits = {"max_nodes": 3_000, "max_bytes": 1_500_000}
+            limits = {"max_nodes": 6_000, "max_bytes": 3_000_000}
             shared = shared | {k: shared[k] and most for k, most in limits.items()}
         categories = {"categorical_features": [0], "random_state": seed}
         makes = {
