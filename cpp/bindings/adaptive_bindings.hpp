@@ -45,10 +45,11 @@ template <LabelModel Labels> struct AdaptiveBindings {
                       std::size_t n_samples, const nb::list &groups, std::size_t n_estimators,
                       std::size_t n_candidates, std::size_t row_limit, double mixer_rate,
                       const nb::list &categories, const nb::kwargs &label_parameters) {
+        require(std::isinf(options.lifetime) && options.discount == 0 && !options.predict_extends &&
+                    options.split_prior.beta == 0,
+                "an adaptive forest has no lifetime, discount, predict_extends and beta");
         const Layout layout = checked_layout(n_numbers, categories);
-        std::vector<std::uint32_t> features(layout.n_features());
-        std::iota(features.begin(), features.end(), 0U);
-        Common common{layout, Columns(layout, features), options,
+        Common common{layout, Columns(layout, {}), options,
                       checked_options(groups, n_estimators, n_candidates, row_limit, mixer_rate),
                       std::make_shared<Parameters>()};
         read_parameters(label_parameters, *common.parameters);
@@ -57,6 +58,9 @@ template <LabelModel Labels> struct AdaptiveBindings {
             require(!seeds, "seeds must not be given beside trees");
             return restore(self, std::move(common), *trees, n_samples);
         }
+        std::vector<std::uint32_t> features(layout.n_features());
+        std::iota(features.begin(), features.end(), 0U);
+        common.columns = Columns(layout, std::move(features));
         require(seeds && seeds->shape(1) == 4 && seeds->shape(0) == common.n_trees(),
                 "seeds must be four words for each tree");
         std::vector<Rng::State> states(common.n_trees());
@@ -79,6 +83,8 @@ template <LabelModel Labels> struct AdaptiveBindings {
         common.columns = AdaptiveRestorer<Labels>::columns(memory, common.layout);
         trees.for_each(common.tree_layout(), *common.parameters, read);
         require(n_columns == arrays.size(), "there are columns that a forest does not have");
+        require(memory.due.size() == common.n_trees(),
+                "columns must be as long as there are trees");
         const nb::gil_scoped_release release;
         new (self) Forest(std::move(common), [&](Forest &forest) {
             AdaptiveRestorer<Labels>(memory, forest).restore(trees, n_samples);

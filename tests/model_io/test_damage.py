@@ -236,6 +236,14 @@ HOSTILE = {
     "10^8 numbers nowhere": ("classifier", endless(10**8)),
     "2^40 numbers nowhere": ("classifier", endless(2**40)),
     "10^9 categories nowhere": ("classifier", many_categories),
+    "an adaptive forest of 2^40 numbers nowhere": ("adaptive", endless(2**40)),
+    "an adaptive forest of 60,000 trees nowhere": ("adaptive", put(20_000, *CORE, "n_estimators")),
+    "an adaptive forest with a lifetime": ("adaptive", put(9.0, *OPTIONS, "lifetime")),
+    "an adaptive forest with a discount": ("adaptive", put(9.0, *OPTIONS, "discount")),
+    "an adaptive forest that extends": ("adaptive", put(True, *OPTIONS, "predict_extends")),
+    "an adaptive forest of a larger store": ("adaptive", put(10**9, *CORE, "row_limit")),
+    "an adaptive forest of a smaller store": ("adaptive", put(16, *CORE, "row_limit")),
+    "an adaptive forest of few nodes": ("adaptive", put(100, *OPTIONS, "max_nodes")),
 }
 
 
