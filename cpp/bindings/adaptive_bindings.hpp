@@ -4,20 +4,24 @@
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>
+#include <type_traits>
 
 #include "amforest/io/adaptive_columns.hpp"
 #include "forest_calls.hpp"
 
 namespace amforest {
 
-using GroupTuple = std::tuple<std::optional<std::size_t>, bool, bool>; // memory, honest, plain
-
-template <LabelModel Labels> struct AdaptiveBindings {
-    using Forest = AdaptiveForest<Labels>;
+template <class Task> struct AdaptiveBindings {
+    using Forest = AdaptiveForest<Task>;
+    using Labels = typename Task::Labels;
     using Tree = typename Forest::Tree;
     using Common = typename Forest::Common;
     using Parameters = typename Labels::Parameters;
     using Calls = ForestCalls<Forest, Labels>;
+    using Memory = std::optional<std::size_t>;
+    // The memory; whether it is honest and plain; and whether it has a base, if there are bases.
+    using GroupTuple = std::conditional_t<Task::kHasBases, std::tuple<Memory, bool, bool, bool>,
+                                          std::tuple<Memory, bool, bool>>;
 
     static AdaptiveOptions checked_options(const nb::list &groups, std::size_t n_estimators,
                                            std::size_t n_candidates, std::size_t row_limit,
@@ -26,9 +30,11 @@ template <LabelModel Labels> struct AdaptiveBindings {
         for (const nb::handle item : groups) {
             GroupTuple group;
             require(nb::try_cast(item, group), "groups must be tuples (memory, honest, plain)");
-            const auto [memory, is_honest, is_plain] = group;
+            const Memory memory = std::get<0>(group);
             require(!memory || *memory >= kLeastMemory, "memories must be at least 8");
-            options.groups.push_back({memory.value_or(kUnlimited), is_honest, is_plain});
+            Group own{memory.value_or(kUnlimited), std::get<1>(group), std::get<2>(group)};
+            if constexpr (Task::kHasBases) own.has_base = std::get<3>(group);
+            options.groups.push_back(own);
         }
         require(!options.groups.empty() && n_estimators > 0 &&
                     options.groups.size() * n_estimators <= kMostTrees,
@@ -73,30 +79,33 @@ template <LabelModel Labels> struct AdaptiveBindings {
     static void restore(Forest *self, Common common, const nb::dict &arrays,
                         std::size_t n_samples) {
         FlatForest<Labels, Borrowed> trees;
-        AdaptiveColumns<Labels, Borrowed> memory;
+        AdaptiveColumns<Task, Borrowed> memory;
         std::size_t n_columns = 0;
         const auto read = [&](const char *name, auto &column, std::size_t width, std::size_t n) {
             from_numpy(arrays, name, width, n, column);
             ++n_columns;
         };
         memory.for_each(common.layout, common.n_trees(), read);
-        common.columns = AdaptiveRestorer<Labels>::columns(memory, common.layout);
+        common.columns = AdaptiveRestorer<Task>::columns(memory, common.layout);
         trees.for_each(common.tree_layout(), *common.parameters, read);
         require(n_columns == arrays.size(), "there are columns that a forest does not have");
         require(memory.due.size() == common.n_trees(),
                 "columns must be as long as there are trees");
         const nb::gil_scoped_release release;
         new (self) Forest(std::move(common), [&](Forest &forest) {
-            AdaptiveRestorer<Labels>(memory, forest).restore(trees, n_samples);
+            AdaptiveRestorer<Task>(memory, forest).restore(trees, n_samples);
         });
     }
 
     static nb::list groups(const Forest &forest) {
         nb::list groups;
         for (const Group &group : forest.common().adaptive.groups) {
-            std::optional<std::size_t> memory;
+            Memory memory;
             if (group.memory != kUnlimited) memory = group.memory;
-            groups.append(nb::make_tuple(memory, group.is_honest, group.is_plain));
+            if constexpr (Task::kHasBases)
+                groups.append(GroupTuple(memory, group.is_honest, group.is_plain, group.has_base));
+            else
+                groups.append(GroupTuple(memory, group.is_honest, group.is_plain));
         }
         return groups;
     }
@@ -104,17 +113,15 @@ template <LabelModel Labels> struct AdaptiveBindings {
     // All that makes the forest, as plain values and arrays: the constructor's arguments.
     static nb::dict state(const Forest &forest) {
         FlatForest<Labels, Owned> trees;
-        AdaptiveColumns<Labels, Owned> memory;
+        AdaptiveColumns<Task, Owned> memory;
         std::size_t n_samples = 0;
         Parameters parameters;
         without_gil([&] {
-            forest.inspect_all([&](const Parameters &now, std::span<const Tree> all,
-                                   std::size_t n_rows, auto slots, const auto &store,
-                                   std::span<const double> mixer_weights) {
-                trees = flatten<Restricted, Labels>(all);
-                memory = flatten_memory<Labels>(forest.common(), slots, store, mixer_weights);
-                n_samples = n_rows;
-                parameters = now;
+            forest.inspect_all([&](const Forest &now) {
+                trees = flatten<Restricted, Labels>(now.trees());
+                memory = flatten_memory<Task>(now);
+                n_samples = now.n_rows();
+                parameters = *now.common().parameters;
             });
         });
         const Common &common = forest.common();
@@ -140,31 +147,32 @@ template <LabelModel Labels> struct AdaptiveBindings {
         return state;
     }
 
-    static Output<double> predict_by_group(const Forest &forest, const typename Calls::Features &X,
-                                           std::size_t n_threads) {
+    static Output<double> predict_by_expert(const Forest &forest, const typename Calls::Features &X,
+                                            std::size_t n_threads) {
         auto [values, size] =
-            Calls::collect(forest, Calls::checked_rows(forest, X), forest.n_groups(),
+            Calls::collect(forest, Calls::checked_rows(forest, X), forest.n_experts(),
                            [&](const Matrix &rows, std::vector<double> &out) {
-                               return forest.predict_by_group(rows, out, n_threads);
+                               return forest.predict_by_expert(rows, out, n_threads);
                            });
-        return to_numpy(std::move(values), {X.shape(0), forest.n_groups(), size});
+        return to_numpy(std::move(values), {X.shape(0), forest.n_experts(), size});
     }
 
     static Output<double> mixer_weights(const Forest &forest) {
         std::vector<double> weights;
         without_gil([&] {
-            forest.inspect_memory([&](auto, const auto &, std::span<const double> now) {
-                weights.assign(now.begin(), now.end());
+            forest.inspect_all([&](const Forest &now) {
+                const std::span<const double> all = now.mixer().weights();
+                weights.assign(all.begin(), all.end());
             });
         });
-        return to_numpy(std::move(weights), {forest.n_groups()});
+        return to_numpy(std::move(weights), {forest.n_experts()});
     }
 
     static Output<std::int64_t> n_regrows(const Forest &forest) {
         std::vector<std::int64_t> counts;
         without_gil([&] {
-            forest.inspect_memory([&](auto slots, const auto &, auto) {
-                for (const auto &slot : slots)
+            forest.inspect_all([&](const Forest &now) {
+                for (const auto &slot : now.slots())
                     counts.push_back(static_cast<std::int64_t>(slot.n_regrows));
             });
         });
@@ -179,8 +187,8 @@ template <LabelModel Labels> struct AdaptiveBindings {
 
     static std::size_t n_remembered(const Forest &forest) {
         return without_gil([&] {
-            return forest.inspect_memory(
-                [](auto, const auto &store, auto) { return store.end() - store.first(); });
+            return forest.inspect_all(
+                [](const Forest &now) { return now.store().end() - now.store().first(); });
         });
     }
 
@@ -196,7 +204,7 @@ template <LabelModel Labels> struct AdaptiveBindings {
             .def_prop_ro("n_remembered", &n_remembered)
             .def_prop_ro("groups", &groups)
             .def_prop_ro("tree_columns", &tree_columns, nb::rv_policy::move)
-            .def("predict_by_group", &predict_by_group, "X"_a.noconvert(), "n_threads"_a)
+            .def("predict_by_expert", &predict_by_expert, "X"_a.noconvert(), "n_threads"_a)
             .def("state", &state);
         Calls::bind_calls(cls);
         return cls;

@@ -1,13 +1,13 @@
 // amforest._core.AdaptiveClassifierForest: trees that count classes, regrown from rows.
 #include "adaptive_bindings.hpp"
-#include "amforest/labels/class_counts.hpp"
+#include "amforest/adaptive/class_task.hpp"
 
 namespace amforest {
 
 namespace {
 
 const Registration kAdaptiveClassifierForest([](nb::module_ &m) {
-    AdaptiveBindings<ClassCounts<double>>::bind(m, "AdaptiveClassifierForest");
+    AdaptiveBindings<ClassTask>::bind(m, "AdaptiveClassifierForest");
 });
 
 } // namespace

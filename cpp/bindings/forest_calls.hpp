@@ -199,7 +199,7 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
                                              const std::optional<Weights> &weights) {
         const Arguments batch_of = checked(forest, X, y, weights, nb::dict());
         const std::size_t n_rows = batch_of.X.n_rows;
-        const std::size_t size = Labels::prediction_size(batch_of.parameters);
+        const std::size_t size = Forest::output_size(batch_of.parameters);
         // Before anything is learned: it may fail.
         const Output<double> out = to_numpy(std::vector<double>(n_rows * size), {n_rows, size});
         std::optional<Batch> batch;

@@ -581,7 +581,7 @@ class AdaptiveAMFClassifier(ForestClassifier):
         ndarray of shape (n_samples, n_groups, n_classes)
             Groups are in the order of `memory_names_`.
         """
-        return self._predict("predict_by_group", X)[0]
+        return self._predict("predict_by_expert", X)[0]
 
     def predict_proba_by_tree(self, X: ArrayLike) -> Floats:
         """Predict the probabilities of the classes with each tree.

@@ -156,7 +156,7 @@ def test_predictions_of_trees_groups_and_rows_equal_the_reference():
     by_tree = [[s.tree.predict(s.numbers.encode(x)) for s in reference.slots] for x in X[:5]]
     np.testing.assert_allclose(forest.predict_by_tree(X[:5], 1), by_tree, rtol=1e-10)
     by_group = [reference.predict_by_group(x) for x in X[:5]]
-    np.testing.assert_allclose(forest.predict_by_group(X[:5], 1), by_group, rtol=1e-10)
+    np.testing.assert_allclose(forest.predict_by_expert(X[:5], 1), by_group, rtol=1e-10)
 
 
 DIGEST = """

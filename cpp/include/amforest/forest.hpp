@@ -76,6 +76,9 @@ template <class Partition, LabelModel Labels> class Forest {
         const auto lock = lock_.read();
         return size_now();
     }
+    static std::size_t output_size(const Parameters &parameters) {
+        return Labels::prediction_size(parameters);
+    }
 
     // How many rows to pass at once: enough to find a tree's nodes in the cache again, few enough
     // to bound the scratch memory and the time for which others wait.

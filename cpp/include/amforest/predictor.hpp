@@ -70,7 +70,7 @@ template <class Partition, LabelModel Labels> class Predictor {
             if (options_.discount > 0)
                 return predict_smoothing(tree, x, mixture.first(prediction_size_),
                                          scratch_.first(prediction_size_));
-        predict_extending(tree, x, mixture, scratch_);
+        if constexpr (!Labels::kInherits) predict_extending(tree, x, mixture, scratch_);
     }
 
     // Walks descend side by side, so that their waits for memory overlap.

@@ -99,6 +99,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         partition_.make_room(count);
         labels_.make_room(count);
         way_up_.make_room(arena().n_inner() + count + 1);
+        if constexpr (Labels::kInherits) likelihoods_.make_room(arena().n_inner() + count + 2);
     }
 
     bool is_full() const { return arena().n_leaves() >= max_leaves_; }
@@ -124,6 +125,16 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     void replay(NodeId leaf, Label y, double weight, bool is_charged, const ParentOf &parent_of) {
         ++n_rows_;
         const bool weighs = is_charged && options_.use_aggregation;
+        if constexpr (Labels::kInherits)
+            if (weighs) {
+                way_up_.clear();
+                for (NodeId v = parent_of(leaf); v != kStem; v = parent_of(v))
+                    way_up_.push_back({v, 0});
+                const std::size_t depth = way_up_.size();
+                learn_downward(depth, leaf, y, weight,
+                               [&](std::size_t i) { return way_up_[depth - 1 - i].inner; });
+                way_up_.clear();
+            }
         if (weighs)
             learn_in_leaf(leaf, y, weight);
         else
@@ -178,7 +189,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
             const NodeId v = path[i].inner;
             const double share = arena().inner(v).weight.share;
             taken[n_taken] = {v, share};
-            n_taken += std::bit_cast<std::uint64_t>(share) != 0 ? 1 : 0;
+            n_taken += Labels::kInherits || std::bit_cast<std::uint64_t>(share) != 0 ? 1 : 0;
             if (n_taken < taken.size()) continue;
             reach = labels_.add_predictions(std::span(taken), reach, mixture);
             n_taken = 0;
@@ -204,8 +215,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         way_up_.pop_back();
         if (v == kStem) return false;
         if (options_.use_aggregation)
-            gain_ =
-                weigh(arena().inner(v).weight, labels_.learn(v, y, weight, options_.step), gain_);
+            gain_ = weigh(arena().inner(v).weight, learn_in(v, y, weight), gain_);
         else
             labels_.update(v, y, weight);
         return true;
@@ -254,7 +264,9 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         if (is_leaf(walk.v)) return false;
         const InnerNode &node = arena().inner(walk.v);
         const NodeId child = node.child[side_of<kSplits>(node, walk.x)];
-        const NodeId has_share = std::bit_cast<std::uint64_t>(node.weight.share) != 0;
+        // A node without a share matters only to those below that inherit from it.
+        const NodeId has_share =
+            Labels::kInherits || std::bit_cast<std::uint64_t>(node.weight.share) != 0;
         labels_.prefetch(walk.v & -has_share); // or those of the stem, which are there
         walk.taken[walk.n_taken] = {walk.v, node.weight.share};
         walk.n_taken += has_share;
@@ -387,14 +399,46 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         return arena().inner(above.inner).child[above.side];
     }
 
-    void learn_in_leaf(NodeId leaf, Label y, double weight) { gain_ = charge(leaf, y, weight); }
+    void learn_in_leaf(NodeId leaf, Label y, double weight) {
+        if constexpr (Labels::kInherits)
+            if (!options_.use_aggregation) return labels_.update(leaf, y, weight);
+        gain_ = charge(leaf, y, weight);
+    }
 
     // exp(-eta loss) of y in v, which then counts it.
-    Scaled charge(NodeId v, Label y, double weight) {
-        if (options_.charge_first || labels_.n_samples(v) > 0)
+    Scaled learn_in(NodeId v, Label y, double weight) {
+        if constexpr (Labels::kInherits) { // it has learned on the way down
+            const Scaled likelihood = likelihoods_.back();
+            likelihoods_.pop_back();
+            return likelihood;
+        } else {
             return labels_.learn(v, y, weight, options_.step);
-        labels_.update(v, y, weight);
-        return labels_.likelihood_after_first(y, weight, options_.step);
+        }
+    }
+
+    // The same, where v may have no label yet.
+    Scaled charge(NodeId v, Label y, double weight) {
+        if constexpr (!Labels::kInherits)
+            if (!options_.charge_first && labels_.n_samples(v) == 0) {
+                labels_.update(v, y, weight);
+                return labels_.likelihood_after_first(y, weight, options_.step);
+            }
+        return learn_in(v, y, weight);
+    }
+
+    // All nodes of a path learn y, from the root down to the leaf; `inner_at(i)` is the inner node
+    // at depth i. Their likelihoods wait for the way up.
+    template <class InnerAt>
+    void learn_downward(std::size_t depth, NodeId leaf, Label y, double weight,
+                        const InnerAt &inner_at) {
+        const auto node_at = [&](std::size_t i) { return i < depth ? inner_at(i) : leaf; };
+        likelihoods_.clear();
+        auto belief = labels_.belief_of_root(node_at(0));
+        likelihoods_.push_back(labels_.learn_in_root(node_at(0), belief, y, weight));
+        for (std::size_t i = 1; i <= depth; ++i) {
+            labels_.descend(node_at(i), belief);
+            likelihoods_.push_back(labels_.learn_below(node_at(i), belief, y, weight));
+        }
     }
 
     // In the restricted partition: x may add a leaf, with an inner node above it.
@@ -406,27 +450,37 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         swap(way_up_, partition_.path());
         const NodeId leaf = leaf_below();
         const bool is_new = row_of(leaf) == labels_.n_leaves();
+        const bool has_new_node = is_new && way_up_.back().inner != kStem;
         if (is_new) labels_.add_leaf();
+        if (has_new_node) start_new_node();
+        if constexpr (Labels::kInherits)
+            if (options_.use_aggregation) // the path starts with the stem
+                learn_downward(way_up_.size() - 1, leaf, row.y, row.weight,
+                               [this](std::size_t i) { return way_up_[i + 1].inner; });
         learn_in_leaf(leaf, row.y, row.weight);
-        if (is_new && way_up_.back().inner != kStem) learn_in_new_node(row.y, row.weight);
+        if (has_new_node) learn_in_new_node(row.y, row.weight);
     }
 
-    // The new inner node at the end of the path starts as the node it moved down; then it learns.
-    void learn_in_new_node(Label y, double weight) {
+    // The new inner node at the end of the path starts as the node it moved down.
+    void start_new_node() {
         const auto [v, side] = way_up_.back();
-        way_up_.pop_back();
         InnerNode &node = arena().inner(v);
         const NodeId moved = node.child[1 - side];
         labels_.add_inner(moved);
-        if (options_.use_aggregation) {
-            const double a = options_.split_prior.alpha;
+        const double a = options_.split_prior.alpha;
+        if (options_.use_aggregation)
             node.weight.odds =
                 is_leaf(moved) ? odds_above_leaf(a) : odds_above(arena().inner(moved).weight, a);
-            gain_ = weigh(node.weight, labels_.learn(v, y, weight, options_.step), gain_,
-                          before_split(a));
-        } else {
+    }
+
+    void learn_in_new_node(Label y, double weight) {
+        const NodeId v = way_up_.back().inner;
+        way_up_.pop_back();
+        if (options_.use_aggregation)
+            gain_ = weigh(arena().inner(v).weight, learn_in(v, y, weight), gain_,
+                          before_split(options_.split_prior.alpha));
+        else
             labels_.update(v, y, weight);
-        }
     }
 
     // In the unrestricted partition: all new inner nodes start as the leaf they split. Its weight
@@ -456,8 +510,9 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     Rng::State before_{}; // the preparation of an extension
     std::size_t n_rows_ = 0;
     std::size_t max_leaves_;
-    Stack<Step> way_up_; // the rest of the last row's path
-    Scaled gain_;        // of the node below it
+    Stack<Step> way_up_;        // the rest of the last row's path
+    Scaled gain_;               // of the node below it
+    Stack<Scaled> likelihoods_; // of its nodes, where they inherit
 };
 
 } // namespace amforest

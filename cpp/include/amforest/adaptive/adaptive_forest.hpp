@@ -16,7 +16,6 @@
 
 #include "amforest/adaptive/adaptive_sizes.hpp"
 #include "amforest/adaptive/category_numbers.hpp"
-#include "amforest/adaptive/mixer.hpp"
 #include "amforest/adaptive/regrowth.hpp"
 #include "amforest/adaptive/row_store.hpp"
 #include "amforest/adaptive/schedule.hpp"
@@ -38,13 +37,17 @@ struct AdaptiveOptions {
     double mixer_rate = 0.01;
 };
 
-template <LabelModel Labels> class AdaptiveForest {
+// `Task` tells what is predicted: class_task.hpp, number_task.hpp.
+template <class Task> class AdaptiveForest {
   public:
+    using Labels = typename Task::Labels;
+    using Mixer = typename Task::Mixer;
+    using Experts = typename Task::Experts;
     using Label = typename Labels::Label;
     using Domain = Everywhere;
     using Parameters = typename Labels::Parameters;
     using Tree = amforest::Tree<Restricted, Labels>;
-    using Regrowth = amforest::Regrowth<Labels>;
+    using Regrowth = amforest::Regrowth<Task>;
     using Store = RowStore<Label>;
 
     // What the trees have in common.
@@ -62,6 +65,7 @@ template <LabelModel Labels> class AdaptiveForest {
     // A tree's part beside its nodes.
     struct Slot {
         CategoryNumbers numbers;
+        LinearBase base;
         Regrowth regrowth;
         std::size_t due; // the number of rows at which it is regrown next
         std::size_t n_regrows = 0;
@@ -72,7 +76,8 @@ template <LabelModel Labels> class AdaptiveForest {
         : AdaptiveForest(std::move(common)) {
         for (std::size_t t = 0; t < n_trees(); ++t) {
             trees_.push_back(empty_tree(common_, sizes_, t, seeds[t]));
-            slots_.push_back({CategoryNumbers(seeds[t][0]), idle_regrowth(t), schedule(t).next(0)});
+            slots_.push_back(
+                {CategoryNumbers(seeds[t][0]), {}, idle_regrowth(t), schedule(t).next(0)});
         }
     }
 
@@ -95,11 +100,12 @@ template <LabelModel Labels> class AdaptiveForest {
             // As when a tree is regrown from rows that lack a feature.
             if (slot.n_regrows > 0)
                 trees_[t].arena().weights().ignore_from(other.common_.columns.size());
-            slots_.push_back({slot.numbers, idle_regrowth(t), slot.due, slot.n_regrows});
+            slots_.push_back({slot.numbers, slot.base, idle_regrowth(t), slot.due, slot.n_regrows});
             slots_[t].numbers.widen(layout.n_codes());
         }
         n_rows_ = other.n_rows_;
         mixer_ = other.mixer_;
+        experts_ = Experts(other.experts_, layout.n_codes(), layout.n_numbers);
         copy_rows(other);
         for (std::size_t t = 0; t < n_trees(); ++t)
             if (other.slots_[t].regrowth.is_active())
@@ -113,43 +119,48 @@ template <LabelModel Labels> class AdaptiveForest {
     const AdaptiveSizes &sizes() const { return sizes_; }
     std::size_t n_trees() const { return common_.n_trees(); }
     std::size_t n_groups() const { return common_.adaptive.groups.size(); }
+    std::size_t n_experts() const { return n_groups() + Experts::size(); } // that are mixed
 
     // Calls use(parameters, trees, n_rows), which belong to one moment.
     template <class Use> auto inspect(const Use &use) const {
         const auto lock = lock_.read();
         return use(std::as_const(*common_.parameters), std::span<const Tree>(trees_), n_rows_);
     }
-    // Calls use(slots, store, mixer weights), which belong to one moment.
-    template <class Use> auto inspect_memory(const Use &use) const {
-        const auto lock = lock_.read();
-        return use(std::span<const Slot>(slots_), store_, mixer_.weights());
-    }
-    // Calls use(parameters, trees, n_rows, slots, store, mixer weights).
+    // Calls use(forest), of one moment.
     template <class Use> auto inspect_all(const Use &use) const {
         const auto lock = lock_.read();
-        return use(std::as_const(*common_.parameters), std::span<const Tree>(trees_), n_rows_,
-                   std::span<const Slot>(slots_), store_, mixer_.weights());
+        return use(*this);
     }
+    std::span<const Tree> trees() const { return trees_; }
+    std::span<const Slot> slots() const { return slots_; }
+    const Mixer &mixer() const { return mixer_; }
+    const Experts &experts() const { return experts_; }
+    std::size_t n_rows() const { return n_rows_; }
 
     std::size_t bytes() const {
         const auto lock = lock_.read();
-        std::size_t sum = store_.bytes();
+        std::size_t sum = store_.bytes() + experts_.bytes();
         for (std::size_t t = 0; t < n_trees(); ++t)
-            sum += trees_[t].bytes() + slots_[t].numbers.bytes() + slots_[t].regrowth.bytes();
+            sum += trees_[t].bytes() + slots_[t].numbers.bytes() + slots_[t].base.bytes() +
+                   slots_[t].regrowth.bytes();
         return sum;
     }
 
     std::size_t prediction_size() const {
         const auto lock = lock_.read();
-        return size_now();
+        return output_size(*common_.parameters);
+    }
+    static std::size_t output_size(const Parameters &parameters) {
+        return Mixer::output_size(Labels::prediction_size(parameters));
     }
 
     // How many rows to pass at once: few enough to bound the scratch memory and the time for which
     // others wait. New classes do not change it.
     std::size_t chunk_size() const {
         constexpr std::size_t kPredictions = 1 << 20;
-        return std::clamp<std::size_t>(kPredictions / common_.parameters->capacity / n_trees(), 1,
-                                       AdaptiveSizes::kChunk);
+        return std::clamp<std::size_t>(kPredictions / Task::capacity(*common_.parameters) /
+                                           n_trees(),
+                                       1, AdaptiveSizes::kChunk);
     }
 
     template <class IsLearned>
@@ -208,26 +219,27 @@ template <LabelModel Labels> class AdaptiveForest {
     // out[row][output]. Returns how many outputs there are.
     std::size_t predict(const Matrix &X, std::vector<double> &out, std::size_t n_threads) const {
         const auto lock = lock_.read();
-        const std::size_t size = size_now(), n_each = n_groups() * size;
+        const std::size_t n_each = n_experts() * tree_size();
+        const std::size_t size = output_size(*common_.parameters);
         out.resize(X.n_rows * size);
         for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
-            std::vector<double> by_group((last - first) * n_each);
-            predict_block(X, first, last, {by_group.data(), n_each, size});
+            std::vector<double> by_expert((last - first) * n_each);
+            predict_block(X, first, last, by_expert.data());
             for (std::size_t i = first; i < last; ++i)
-                mixer_.mix(std::span(by_group).subspan((i - first) * n_each, n_each),
+                mixer_.mix(std::span(by_expert).subspan((i - first) * n_each, n_each),
                            std::span(out).subspan(i * size, size));
         });
         return size;
     }
 
-    // The same for each group: out[row][group][output].
-    std::size_t predict_by_group(const Matrix &X, std::vector<double> &out,
-                                 std::size_t n_threads) const {
+    // Before they are mixed: out[row][expert][output of a tree].
+    std::size_t predict_by_expert(const Matrix &X, std::vector<double> &out,
+                                  std::size_t n_threads) const {
         const auto lock = lock_.read();
-        const std::size_t size = size_now(), n_each = n_groups() * size;
+        const std::size_t size = tree_size(), n_each = n_experts() * size;
         out.assign(X.n_rows * n_each, 0.0);
         for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
-            predict_block(X, first, last, {&out[first * n_each], n_each, size});
+            predict_block(X, first, last, &out[first * n_each]);
         });
         return size;
     }
@@ -236,7 +248,7 @@ template <LabelModel Labels> class AdaptiveForest {
     std::size_t predict_by_tree(const Matrix &X, std::vector<double> &out,
                                 std::size_t n_threads) const {
         const auto lock = lock_.read();
-        const std::size_t size = size_now();
+        const std::size_t size = tree_size();
         out.resize(X.n_rows * n_trees() * size);
         for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
             for_each_prediction(X, first, last,
@@ -316,14 +328,15 @@ template <LabelModel Labels> class AdaptiveForest {
     std::vector<Slot> &slots() { return slots_; }
     Store &store() { return store_; }
     const Store &store() const { return store_; }
-    LogisticMixer &mixer() { return mixer_; }
+    Mixer &mixer() { return mixer_; }
+    Experts &experts() { return experts_; }
     void set_n_rows(std::size_t n_rows) { n_rows_ = n_rows; }
     RegrowthContext context() const {
         return {common_.layout,
                 common_.columns,
                 common_.adaptive.n_candidates,
-                common_.parameters->n_classes,
-                common_.parameters->capacity,
+                Task::n_classes(*common_.parameters),
+                Task::capacity(*common_.parameters),
                 AdaptiveSizes::spare(sizes_.store_rows)};
     }
 
@@ -331,7 +344,8 @@ template <LabelModel Labels> class AdaptiveForest {
     explicit AdaptiveForest(Common common)
         : common_(std::move(common)), sizes_(sizes_of(common_)),
           store_(common_.layout.n_features(), AdaptiveSizes::capacity(sizes_.store_rows)),
-          mixer_(common_.adaptive.groups.size(), common_.adaptive.mixer_rate) {
+          mixer_(n_experts(), common_.adaptive.mixer_rate),
+          experts_(common_.layout.n_codes(), common_.layout.n_numbers) {
         trees_.reserve(common_.n_trees());
         slots_.reserve(common_.n_trees());
     }
@@ -392,10 +406,10 @@ template <LabelModel Labels> class AdaptiveForest {
         const std::uint64_t key = slots_[t].numbers.key();
         regrowth.make_room(context(), n_most, n_rows_ - earlier.last());
         if (earlier.first() >= store_.first() && earlier.last() - earlier.first() <= n_most) {
-            regrowth.start(context(), earlier.seed(), key, earlier.first(), earlier.last());
+            regrowth.start(context(), store_, earlier.seed(), key, earlier.first(), earlier.last());
             regrowth.repeat(context(), store_, earlier.n_steps(), earlier.credit());
         } else {
-            regrowth.start(context(), earlier.seed(), key, n_rows_ - n_most, n_rows_);
+            regrowth.start(context(), store_, earlier.seed(), key, n_rows_ - n_most, n_rows_);
         }
     }
 
@@ -439,13 +453,13 @@ template <LabelModel Labels> class AdaptiveForest {
                 slots_[t].regrowth = idle_regrowth(t); // which is not needed for long
             }
         }
-        const std::size_t size =
-            Labels::mixture_size(parameters == nullptr ? *common_.parameters : *parameters);
         const std::size_t n_chunk = std::min(n_rows, chunk_size());
-        resize(by_tree_, n_chunk * n_trees() * size);
-        resize(mixtures_, n_trees() * size);
-        resize(by_group_, n_groups() * size);
-        resize(mixed_, size);
+        const Parameters &next = parameters == nullptr ? *common_.parameters : *parameters;
+        const std::size_t tree_size = Labels::prediction_size(next);
+        resize(by_tree_, n_chunk * n_trees() * tree_size);
+        resize(mixtures_, n_trees() * Labels::mixture_size(next));
+        resize(by_expert_, n_experts() * tree_size);
+        resize(mixed_, output_size(next));
         const std::size_t width = padded(common_.columns.size());
         resize(encoded_, (common_.columns.have_codes() ? n_trees() : 1) * n_chunk * width);
     }
@@ -458,7 +472,7 @@ template <LabelModel Labels> class AdaptiveForest {
         if (parameters == *common_.parameters) return; // regrowths need not start again
         *common_.parameters = parameters;
         for (std::size_t t = 0; t < n_trees(); ++t)
-            if (slots_[t].regrowth.is_active()) slots_[t].regrowth.restart(context());
+            if (slots_[t].regrowth.is_active()) slots_[t].regrowth.restart(context(), store_);
     }
 
     // Predicts each row, then learns it. `out` may be null.
@@ -490,7 +504,7 @@ template <LabelModel Labels> class AdaptiveForest {
                     finish_row(t, row, prediction_of(t, X.n_rows, i), now);
                 }
             });
-        mix_rows(X.n_rows, y, weight_of, out);
+        mix_rows(X, y, weight_of, out);
     }
 
     // One row finds none of its nodes in the cache: it descends the trees together.
@@ -528,25 +542,32 @@ template <LabelModel Labels> class AdaptiveForest {
         std::ranges::fill(mixture, 0.0);
         tree.predict_on_path(mixture);
         std::ranges::copy(tree.labels().finish(mixture), prediction.begin());
+        Row<Label> own = row;
+        if constexpr (Task::kHasBases) {
+            const double base = slots_[t].base.of(row.x.values);
+            prediction[0] += base;
+            own.y -= base;
+        }
         if (row.weight == 0) return;
-        tree.extend(row);
-        while (tree.ascend(row.y, row.weight)) {
+        tree.extend(own);
+        while (tree.ascend(own.y, own.weight)) {
         }
         regrow(t, ++now);
     }
 
     // After row number `now` was learned.
     void regrow(std::size_t t, std::size_t now) {
-        auto &[numbers, regrowth, due, n_regrows] = slots_[t];
+        auto &[numbers, base, regrowth, due, n_regrows] = slots_[t];
         if (!regrowth.is_active()) {
             if (now < due && !(is_replaced_when_full(t) && trees_[t].is_full())) return;
-            regrowth.start(context(), trees_[t].rng().fork(), numbers.key(),
+            regrowth.start(context(), store_, trees_[t].rng().fork(), numbers.key(),
                            now - n_rows_in_memory(t, now), now);
             due = schedule(t).next(now);
         }
         if (!regrowth.work(context(), store_, now)) return;
         std::swap(trees_[t], regrowth.tree());
         std::swap(numbers, regrowth.numbers());
+        std::swap(base, regrowth.base());
         if (has_gaps_) trees_[t].expect_gaps();
         regrowth.stop();
         ++n_regrows;
@@ -566,36 +587,40 @@ template <LabelModel Labels> class AdaptiveForest {
     }
 
     std::span<double> prediction_of(std::size_t t, std::size_t n_rows, std::size_t i) {
-        const std::size_t size = size_now();
+        const std::size_t size = tree_size();
         return std::span(by_tree_).subspan((t * n_rows + i) * size, size);
     }
 
-    // Row after row: the mixer learns, too.
+    // Row after row: the mixer and the experts learn, too.
     template <class WeightOf>
-    void mix_rows(std::size_t n_rows, std::span<const Label> y, const WeightOf &weight_of,
+    void mix_rows(const Matrix &X, std::span<const Label> y, const WeightOf &weight_of,
                   double *out) {
-        const std::size_t size = size_now(), n = common_.adaptive.n_estimators;
-        const std::span<double> by_group = std::span(by_group_).first(n_groups() * size);
-        const std::span<double> mixed = std::span(mixed_).first(size);
-        for (std::size_t i = 0; i < n_rows; ++i) {
-            std::ranges::fill(by_group, 0.0);
+        const std::size_t size = tree_size(), n_outputs = output_size(*common_.parameters);
+        const std::span<double> by_expert = std::span(by_expert_).first(n_experts() * size);
+        const std::span<double> mixed = std::span(mixed_).first(n_outputs);
+        for (std::size_t i = 0; i < X.n_rows; ++i) {
+            std::ranges::fill(by_expert, 0.0);
             for (std::size_t t = 0; t < n_trees(); ++t)
-                add_to(by_group.subspan(t / n * size, size), prediction_of(t, n_rows, i));
-            mixer_.mix(by_group, mixed);
-            if (out != nullptr) std::ranges::copy(mixed, out + i * size);
-            if (weight_of(i) > 0) mixer_.learn(by_group, mixed, y[i], weight_of(i));
+                add_to(by_expert, t, prediction_of(t, X.n_rows, i));
+            experts_.predict(X[i], by_expert.subspan(n_groups() * size));
+            mixer_.mix(by_expert, mixed);
+            if (out != nullptr) std::ranges::copy(mixed, out + i * n_outputs);
+            if (weight_of(i) == 0) continue;
+            mixer_.learn(by_expert, mixed, y[i], weight_of(i));
+            experts_.learn(X[i], y[i], weight_of(i));
         }
     }
 
-    // Adds a tree's part of the mean of its group.
-    void add_to(std::span<double> mean, std::span<const double> prediction) const {
-        const auto n = static_cast<double>(common_.adaptive.n_estimators);
-        for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += prediction[k] / n;
+    // Adds the prediction of tree t to that of its group.
+    void add_to(std::span<double> by_expert, std::size_t t,
+                std::span<const double> prediction) const {
+        const std::size_t n = common_.adaptive.n_estimators, size = prediction.size();
+        Task::add_tree(by_expert.subspan(t / n * size, size), prediction, t % n, n);
     }
 
     // Predicting
 
-    std::size_t size_now() const { return Labels::prediction_size(*common_.parameters); }
+    std::size_t tree_size() const { return Labels::prediction_size(*common_.parameters); }
 
     double largest_weight() const {
         double largest = 0;
@@ -635,23 +660,29 @@ template <LabelModel Labels> class AdaptiveForest {
                 const std::size_t place = (have_codes ? t * n : 0) + i - first;
                 return Point{&encoded[place * width], nullptr};
             },
-            first, last, use);
+            first, last,
+            [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
+                if constexpr (Task::kHasBases) {
+                    const std::size_t place = (have_codes ? t * n : 0) + i - first;
+                    const std::array moved = {
+                        prediction[0] + slots_[t].base.of(&encoded[place * width]), prediction[1]};
+                    use(t, i, std::span<const double>(moved));
+                } else {
+                    use(t, i, prediction);
+                }
+            });
     }
 
-    // Where predictions of groups are added up: rows x groups x outputs.
-    struct GroupMeans {
-        double *data;
-        std::size_t n_each, size;
-    };
-
-    void predict_block(const Matrix &X, std::size_t first, std::size_t last,
-                       const GroupMeans &means) const {
-        for_each_prediction(
-            X, first, last, [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
-                const std::size_t g = t / common_.adaptive.n_estimators;
-                add_to({means.data + (i - first) * means.n_each + g * means.size, means.size},
-                       prediction);
-            });
+    // out[row][expert][output of a tree], 0 at the start.
+    void predict_block(const Matrix &X, std::size_t first, std::size_t last, double *out) const {
+        const std::size_t size = tree_size(), n_each = n_experts() * size;
+        for_each_prediction(X, first, last,
+                            [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
+                                add_to({out + (i - first) * n_each, n_each}, t, prediction);
+                            });
+        for (std::size_t i = first; i < last; ++i)
+            experts_.predict(
+                X[i], {out + (i - first) * n_each + n_groups() * size, Experts::size() * size});
     }
 
     // Calls use(tree, row, x as the tree sees it).
@@ -671,13 +702,14 @@ template <LabelModel Labels> class AdaptiveForest {
     std::vector<Tree> trees_; // group after group
     std::vector<Slot> slots_; // of the trees
     Store store_;
-    LogisticMixer mixer_;
+    Mixer mixer_;
+    Experts experts_;        // that are mixed beside the groups
     std::size_t n_rows_ = 0; // learned
     bool has_gaps_ = false;  // whether there were missing values since the forest was built
     SharedLock lock_;        // many may predict, or one may learn
     const Batch *has_room_for_ = nullptr; // for all its rows
     // Scratch of the learner.
-    std::vector<double> by_tree_, mixtures_, by_group_, mixed_;
+    std::vector<double> by_tree_, mixtures_, by_expert_, mixed_;
     std::vector<float> encoded_;
 };
 

@@ -20,13 +20,15 @@
 
 namespace amforest {
 
-template <LabelModel Labels> class Grower {
+template <class Task> class Grower {
   public:
+    using Labels = typename Task::Labels;
     using Label = typename Labels::Label;
     using Tree = amforest::Tree<Restricted, Labels>;
 
     static constexpr std::size_t kMostJudged = 1000; // rows on which candidates are judged
     static constexpr std::size_t kMostPairs = 256;
+    static constexpr std::size_t kTriedPerRow = 4; // candidates where rows are few
 
     Grower(const Group &group, Tree tree) : group_(group), tree_(std::move(tree)) {}
 
@@ -102,6 +104,12 @@ template <LabelModel Labels> class Grower {
         encode(to);
         has_gaps_ |= std::any_of(to, to + n_columns_, [](float x) { return std::isnan(x); });
     }
+
+    const float *encoded(std::size_t i) const { return &encoded_[i * width_]; }
+    Label label(std::size_t i) const { return y_[i]; }
+    void set_label(std::size_t i, Label y) { y_[i] = y; }
+    double weight(std::size_t i) const { return weight_[i]; }
+    bool is_counted(std::size_t i) const { return (coins_[i] & kIsCounted) != 0; }
 
     // Steps, each of which returns its work
 
@@ -192,8 +200,6 @@ template <LabelModel Labels> class Grower {
         float threshold = 0;
     };
 
-    const float *encoded(std::size_t i) const { return &encoded_[i * width_]; }
-
     void start_growing() {
         std::uint32_t middle = 0;
         for (std::uint32_t i = 0; i < n_rows_; ++i)
@@ -266,7 +272,7 @@ template <LabelModel Labels> class Grower {
         const std::uint32_t cut_at = left + n_left;
         pending_.push_back({cut_at, cut_at + n_chosen, node.end, v, 1, time});
         pending_.push_back({node.begin, left, cut_at, v, 0, time});
-        return n_candidates * (sample_.gain.size() + 16) + 4 * (node.end - node.begin);
+        return n_tried(n_candidates) * (sample_.gain.size() + 16) + 4 * (node.end - node.begin);
     }
 
     // lambda_j |R_j|
@@ -304,10 +310,11 @@ template <LabelModel Labels> class Grower {
         if (group_.is_plain || n_candidates == 1) return draw_cut(draw_by_size(rng), rng);
         Cut best;
         double best_gain = -std::numeric_limits<double>::infinity();
+        n_candidates = n_tried(n_candidates);
         for (std::size_t c = 0; c < n_candidates; ++c) {
-            const Cut cut = draw_cut(splittable_[rng.below(splittable_.size())], rng);
+            const Cut cut = draw_candidate(splittable_[rng.below(splittable_.size())], rng);
             const double gain = gain_of(cut, columns);
-            if (gain <= best_gain) continue;
+            if (gain <= best_gain * Labels::Gain::kMargin) continue;
             best_gain = gain;
             best = cut;
         }
@@ -325,6 +332,26 @@ template <LabelModel Labels> class Grower {
     Cut draw_cut(std::size_t column, Rng &rng) const {
         return {column,
                 threshold_between(range_.lower[column], range_.upper[column], rng.uniform())};
+    }
+
+    // Few rows have few splits. Between two rows that judge all are alike.
+    std::size_t n_tried(std::size_t n_candidates) const {
+        if constexpr (!Task::kCutsBetweenRows) return n_candidates;
+        const std::size_t n = sample_.rows.size();
+        return n <= 2 ? 1 : std::min(n_candidates, kTriedPerRow * (n - 1));
+    }
+
+    // Between two random rows, or anywhere in the range.
+    Cut draw_candidate(std::size_t column, Rng &rng) const {
+        if constexpr (Task::kCutsBetweenRows) {
+            const std::size_t n = sample_.rows.size();
+            const float a = encoded(sample_.rows[rng.below(n)])[column];
+            const float b = encoded(sample_.rows[rng.below(n)])[column];
+            // False where a value is missing.
+            if (a < b || b < a)
+                return {column, threshold_between(std::min(a, b), std::max(a, b), rng.uniform())};
+        }
+        return draw_cut(column, rng);
     }
 
     double gain_of(const Cut &cut, const Columns &columns) {

@@ -23,6 +23,7 @@ class LogisticMixer {
     LogisticMixer(std::size_t n_groups, double rate)
         : rate_(rate), weights_(n_groups, 1.0 / static_cast<double>(n_groups)) {}
 
+    static std::size_t output_size(std::size_t n_classes) { return n_classes; }
     std::span<const double> weights() const { return weights_; }
     void set_weights(std::span<const double> weights) {
         std::ranges::copy(weights, weights_.begin());

@@ -2,11 +2,12 @@
 //
 // 1. Read the rows: draw which of them choose splits, and learn the numbers of categories.
 // 2. Encode them as the tree sees them.
-// 3. Set the feature weights: lambda_j = 1 / mean |x_j - x'_j| over random pairs of rows.
-// 4. Grow: a node is split by the best of some random candidates.
-// 5. Join the ranges of the nodes, from the leaves upward.
-// 6. Replay the rows in their order: they are charged as if the tree had met them online.
-// 7. Catch up with the rows that came meanwhile, as any tree learns.
+// 3. Where trees have a linear base: fit it, and subtract it from the labels.
+// 4. Set the feature weights: lambda_j = 1 / mean |x_j - x'_j| over random pairs of rows.
+// 5. Grow: a node is split by the best of some random candidates.
+// 6. Join the ranges of the nodes, from the leaves upward.
+// 7. Replay the rows in their order: they are charged as if the tree had met them online.
+// 8. Catch up with the rows that came meanwhile, as any tree learns.
 //
 // All depends on the rows, the seed and the number of steps alone. So a regrowth is saved as these
 // three, and restored by the same steps.
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "amforest/adaptive/grower.hpp"
+#include "amforest/adaptive/linear_base.hpp"
 #include "amforest/adaptive/row_store.hpp"
 
 namespace amforest {
@@ -33,8 +35,9 @@ struct RegrowthContext {
     std::size_t n_spare;             // rows that the store keeps longer than memories reach
 };
 
-template <LabelModel Labels> class Regrowth {
+template <class Task> class Regrowth {
   public:
+    using Labels = typename Task::Labels;
     using Label = typename Labels::Label;
     using Tree = amforest::Tree<Restricted, Labels>;
     using Store = RowStore<Label>;
@@ -50,35 +53,43 @@ template <LabelModel Labels> class Regrowth {
         const std::size_t n_columns = context.columns.size();
         grower_.make_room(n_columns, context.capacity, n_rows, n_more);
         if (learns_numbers(context)) numbers_.make_room(context.layout.categories, n_rows);
-        if (contrast_.size() < context.capacity) contrast_.resize(context.capacity);
+        contrast_.make_room(context.capacity);
         if (row_.size() < padded(n_columns)) row_.resize(padded(n_columns));
+        if (!group_.has_base) return;
+        fit_.make_room(n_columns);
+        base_.make_room(n_columns);
     }
     bool has_room() const { return grower_.has_room(); }
 
-    std::size_t bytes() const { return grower_.bytes() + numbers_.bytes(); }
+    std::size_t bytes() const {
+        return grower_.bytes() + numbers_.bytes() + fit_.bytes() + base_.bytes();
+    }
 
     // Starts to regrow a tree from rows [first, last).
-    void start(const Context &context, const Rng::State &seed, std::uint64_t key, std::size_t first,
-               std::size_t last) {
+    void start(const Context &context, const Store &store, const Rng::State &seed,
+               std::uint64_t key, std::size_t first, std::size_t last) {
         seed_ = seed;
         first_ = first;
         last_ = last;
         numbers_.set_key(key);
         credit_ = 0;
-        restart(context);
+        restart(context, store);
     }
 
     // Starts again, with the same rows and seed: after the classes or the features have changed.
-    void restart(const Context &context) {
+    void restart(const Context &context, const Store &store) {
         n_steps_ = 0;
         rng_ = Rng(seed_);
         phase_ = Phase::kRead;
         next_ = 0;
         is_active_ = true;
         grower_.start(context.columns.size(), n_rows(), learns_numbers(context));
+        base_.clear();
+        if (group_.has_base)
+            if constexpr (Task::kHasBases) fit_.start(context.columns.size(), store.label(first_));
         if (!learns_numbers(context)) return;
         numbers_.start(context.layout.categories, last_ - first_);
-        draw_contrast(context.n_classes);
+        contrast_.start(context.n_classes, store.label(first_), rng_);
     }
 
     bool is_active() const { return is_active_; }
@@ -96,6 +107,7 @@ template <LabelModel Labels> class Regrowth {
     Tree &tree() { return grower_.tree(); }
     const Tree &tree() const { return grower_.tree(); }
     CategoryNumbers &numbers() { return numbers_; }
+    LinearBase &base() { return base_; }
 
     // Works for one more row; rows before `now` may be read. True once the tree has learned them.
     bool work(const Context &context, const Store &store, std::size_t now) {
@@ -123,7 +135,18 @@ template <LabelModel Labels> class Regrowth {
     static constexpr std::int64_t kWorkPerRow = 1 << 14;
 
   private:
-    enum class Phase : std::uint8_t { kRead, kEncode, kWeigh, kGrow, kJoin, kReplay, kCatchUp };
+    enum class Phase : std::uint8_t {
+        kRead,
+        kEncode,
+        kMeasure,
+        kMultiply,
+        kSubtract,
+        kWeigh,
+        kGrow,
+        kJoin,
+        kReplay,
+        kCatchUp
+    };
     static constexpr std::size_t kRowsAtOnce = 128;
     // For a row, `n_late` after the start. The end must come while the store has all rows since
     // then: when half of the time is over, the work doubles again and again.
@@ -146,6 +169,12 @@ template <LabelModel Labels> class Regrowth {
             return read(context, store);
         case Phase::kEncode:
             return encode(context, store);
+        case Phase::kMeasure:
+            return measure();
+        case Phase::kMultiply:
+            return multiply();
+        case Phase::kSubtract:
+            return subtract();
         case Phase::kWeigh:
             phase_ = Phase::kGrow;
             return grower_.weigh_features(rng_);
@@ -174,16 +203,6 @@ template <LabelModel Labels> class Regrowth {
 
     // 1. Read
 
-    // A statistic of the label: with two classes whether it is the second, with more a random
-    // number for each class.
-    void draw_contrast(std::size_t n_classes) {
-        if (n_classes <= 2) {
-            for (std::size_t k = 0; k < n_classes; ++k) contrast_[k] = static_cast<double>(k);
-            return;
-        }
-        for (std::size_t k = 0; k < n_classes; ++k) contrast_[k] = rng_.uniform();
-    }
-
     std::size_t read(const Context &context, const Store &store) {
         const bool learns = learns_numbers(context);
         const std::size_t n_codes = context.layout.n_codes();
@@ -194,7 +213,7 @@ template <LabelModel Labels> class Regrowth {
             const bool is_counted = learns && rng_.uniform() < 0.5;
             grower_.set_row(i, y, weight, chooses, is_counted);
             if (!chooses || !is_counted) return;
-            const double statistic = contrast_[y];
+            const double statistic = contrast_.of(y);
             numbers_.count_row(statistic, weight);
             const float *x = store.features(first_ + i);
             for (std::size_t f = 0; f < n_codes; ++f) numbers_.count(f, x[f], statistic, weight);
@@ -206,7 +225,8 @@ template <LabelModel Labels> class Regrowth {
     // 2. Encode
 
     std::size_t encode(const Context &context, const Store &store) {
-        const std::size_t count = for_next(n_rows(), Phase::kWeigh, [&](std::size_t i) {
+        const Phase next = group_.has_base ? Phase::kMeasure : Phase::kWeigh;
+        const std::size_t count = for_next(n_rows(), next, [&](std::size_t i) {
             grower_.set_features(i, [&](float *to) {
                 context.columns.encode(store.features(first_ + i), numbers_, to);
             });
@@ -214,7 +234,44 @@ template <LabelModel Labels> class Regrowth {
         return count * 16;
     }
 
-    // 4. Grow
+    // 3. Fit the base, on the rows that do not know the labels of their categories; and let each
+    // row have what the base without it leaves over.
+
+    bool is_fitted(std::size_t i) const { return !grower_.is_counted(i); }
+
+    std::size_t measure() {
+        const std::size_t count = for_next(n_rows(), Phase::kMultiply, [&](std::size_t i) {
+            fit_.add_moments(grower_.encoded(i), grower_.label(i), grower_.weight(i), is_fitted(i));
+        });
+        if (phase_ != Phase::kMeasure) fit_.finish_moments();
+        return count * 32;
+    }
+
+    std::size_t multiply() {
+        const std::size_t count = for_next(n_rows(), Phase::kSubtract, [&](std::size_t i) {
+            if (is_fitted(i))
+                fit_.add_products(grower_.encoded(i), grower_.label(i), grower_.weight(i));
+        });
+        const std::size_t n = fit_.size();
+        std::size_t work = count * (16 + n * n / 4);
+        if (phase_ != Phase::kMultiply) {
+            fit_.solve(base_);
+            work += n * n * n / 6;
+        }
+        return work;
+    }
+
+    std::size_t subtract() {
+        const std::size_t count = for_next(n_rows(), Phase::kWeigh, [&](std::size_t i) {
+            const double weight = is_fitted(i) ? grower_.weight(i) : 0;
+            if constexpr (Task::kHasBases)
+                grower_.set_label(
+                    i, fit_.left_over(grower_.encoded(i), grower_.label(i), weight, base_));
+        });
+        return count * (16 + fit_.size() * fit_.size());
+    }
+
+    // 5. Grow
 
     std::size_t grow(const Context &context) {
         const std::size_t work = grower_.grow(context.columns, context.n_candidates, rng_);
@@ -225,7 +282,7 @@ template <LabelModel Labels> class Regrowth {
         return work;
     }
 
-    // 5. Join
+    // 6. Join
 
     std::size_t join() {
         std::size_t n_joined = 0;
@@ -235,7 +292,7 @@ template <LabelModel Labels> class Regrowth {
         return n_joined * 32;
     }
 
-    // 6. Replay
+    // 7. Replay
 
     std::size_t replay() {
         const std::size_t count =
@@ -244,20 +301,24 @@ template <LabelModel Labels> class Regrowth {
         return count * 128;
     }
 
-    // 7. Catch up
+    // 8. Catch up
 
     std::size_t catch_up(const Context &context, const Store &store) {
         context.columns.encode(store.features(next_), numbers_, row_.data()); // padded with 0
         const auto is_missing = [](float x) { return std::isnan(x); };
         if (std::any_of(row_.begin(), row_.end(), is_missing)) tree().expect_gaps();
-        tree().learn_one({{row_.data(), nullptr}, store.label(next_), store.weight(next_)});
+        Label y = store.label(next_);
+        if constexpr (Task::kHasBases) y -= base_.of(row_.data());
+        tree().learn_one({{row_.data(), nullptr}, y, store.weight(next_)});
         ++next_;
         return 1024;
     }
 
     Group group_;
-    Grower<Labels> grower_;
+    Grower<Task> grower_;
     CategoryNumbers numbers_;
+    LinearBase base_;
+    LinearFit fit_;
 
     // What makes the regrowth.
     Rng::State seed_{};
@@ -269,9 +330,9 @@ template <LabelModel Labels> class Regrowth {
     // What follows from that.
     Rng rng_{Rng::State{}};
     Phase phase_ = Phase::kRead;
-    std::size_t next_ = 0;         // row or node of the phase
-    std::vector<double> contrast_; // the statistic of each class
-    std::vector<float> row_;       // the one that is learned
+    std::size_t next_ = 0; // row or node of the phase
+    typename Task::Contrast contrast_;
+    std::vector<float> row_; // the one that is learned
 };
 
 } // namespace amforest

@@ -13,6 +13,7 @@ struct Group {
         kUnlimited;         // rows from which a tree is regrown; unlimited: all in the store
     bool is_honest = false; // some rows choose splits, the others are charged
     bool is_plain = false;  // labels choose no splits
+    bool has_base = false;  // trees learn what a linear regression leaves over
 };
 
 // A tree is regrown when the number of rows doubles; once half its memory is full, every half

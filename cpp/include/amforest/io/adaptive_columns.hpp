@@ -17,8 +17,8 @@
 
 namespace amforest {
 
-template <class Labels, template <class> class Column> struct AdaptiveColumns {
-    using Label = typename Labels::Label;
+template <class Task, template <class> class Column> struct AdaptiveColumns {
+    using Label = typename Task::Labels::Label;
 
     Column<std::uint32_t> columns;        // of trees: the feature of each
     Column<float> row_features;           // rows x features
@@ -37,6 +37,14 @@ template <class Labels, template <class> class Column> struct AdaptiveColumns {
     Column<std::uint64_t> regrowths;      // trees x 3: the first row, the last, the steps taken
     Column<std::uint64_t> regrowth_seeds; // trees x 4
     Column<std::int64_t> regrowth_credit; //
+    // Where trees have linear bases.
+    Column<std::uint8_t> has_base;      // of trees, as the next two
+    Column<double> base_intercepts;     //
+    Column<std::uint64_t> base_sizes;   // terms
+    Column<std::uint32_t> base_columns; // of all terms, in the order of the columns
+    Column<double> base_terms;          // terms x 4: slope, center, lower, upper
+    Column<double> mixer_state;         // what the mixer knows beside its weights
+    Column<double> expert_state;        // what the experts beside the groups know
 
     template <class Use> void for_each(const Layout &layout, std::size_t n_trees, const Use &use) {
         use("columns", columns, kVector, 0);
@@ -56,11 +64,20 @@ template <class Labels, template <class> class Column> struct AdaptiveColumns {
         use("regrowths", regrowths, 3, 0);
         use("regrowth_seeds", regrowth_seeds, 4, 0);
         use("regrowth_credit", regrowth_credit, kVector, 0);
+        if constexpr (Task::kHasBases) {
+            use("has_base", has_base, kVector, 0);
+            use("base_intercepts", base_intercepts, kVector, 0);
+            use("base_sizes", base_sizes, kVector, 0);
+            use("base_columns", base_columns, kVector, 0);
+            use("base_terms", base_terms, 4, 0);
+            use("mixer_state", mixer_state, kVector, 0);
+            use("expert_state", expert_state, kVector, 0);
+        }
     }
 };
 
-template <class Labels>
-void append_numbers(AdaptiveColumns<Labels, Owned> &flat, const CategoryNumbers &numbers,
+template <class Task>
+void append_numbers(AdaptiveColumns<Task, Owned> &flat, const CategoryNumbers &numbers,
                     std::size_t n_codes) {
     flat.number_keys.push_back(numbers.key());
     flat.has_numbers.push_back(numbers.is_learned() ? 1 : 0);
@@ -76,8 +93,19 @@ void append_numbers(AdaptiveColumns<Labels, Owned> &flat, const CategoryNumbers 
     }
 }
 
-template <class Labels>
-void append_regrowth(AdaptiveColumns<Labels, Owned> &flat, const Regrowth<Labels> &regrowth) {
+template <class Task> void append_base(AdaptiveColumns<Task, Owned> &flat, const LinearBase &base) {
+    flat.has_base.push_back(base.is_fitted() ? 1 : 0);
+    flat.base_intercepts.push_back(base.intercept());
+    flat.base_sizes.push_back(base.terms().size());
+    for (const LinearBase::Term &term : base.terms()) {
+        flat.base_columns.push_back(term.column);
+        for (const double value : {term.slope, term.center, term.lower, term.upper})
+            flat.base_terms.push_back(value);
+    }
+}
+
+template <class Task>
+void append_regrowth(AdaptiveColumns<Task, Owned> &flat, const Regrowth<Task> &regrowth) {
     const bool is_active = regrowth.is_active();
     flat.is_regrown.push_back(is_active ? 1 : 0);
     for (const std::uint64_t value : {regrowth.first(), regrowth.last(), regrowth.n_steps()})
@@ -87,14 +115,12 @@ void append_regrowth(AdaptiveColumns<Labels, Owned> &flat, const Regrowth<Labels
     flat.regrowth_credit.push_back(is_active ? regrowth.credit() : 0);
 }
 
-// `slots`, `store` and `mixer_weights` belong to one moment.
-template <class Labels>
-AdaptiveColumns<Labels, Owned>
-flatten_memory(const typename AdaptiveForest<Labels>::Common &common,
-               std::span<const typename AdaptiveForest<Labels>::Slot> slots,
-               const RowStore<typename Labels::Label> &store,
-               std::span<const double> mixer_weights) {
-    AdaptiveColumns<Labels, Owned> flat;
+// While nobody learns.
+template <class Task>
+AdaptiveColumns<Task, Owned> flatten_memory(const AdaptiveForest<Task> &forest) {
+    AdaptiveColumns<Task, Owned> flat;
+    const auto &common = forest.common();
+    const auto &store = forest.store();
     flat.columns = common.columns.features();
     const std::size_t n_features = common.layout.n_features();
     for (std::size_t i = store.first(); i < store.end(); ++i) {
@@ -103,22 +129,29 @@ flatten_memory(const typename AdaptiveForest<Labels>::Common &common,
         flat.row_labels.push_back(store.label(i));
         flat.row_weights.push_back(store.weight(i));
     }
-    flat.mixer_weights.assign(mixer_weights.begin(), mixer_weights.end());
-    for (const auto &slot : slots) {
+    const std::span<const double> weights = forest.mixer().weights();
+    flat.mixer_weights.assign(weights.begin(), weights.end());
+    for (const auto &slot : forest.slots()) {
         flat.due.push_back(slot.due);
         flat.n_regrows.push_back(slot.n_regrows);
         append_numbers(flat, slot.numbers, common.layout.n_codes());
         append_regrowth(flat, slot.regrowth);
+        if constexpr (Task::kHasBases) append_base(flat, slot.base);
+    }
+    if constexpr (Task::kHasBases) {
+        forest.mixer().for_each([&](double value) { flat.mixer_state.push_back(value); });
+        forest.experts().for_each([&](double value) { flat.expert_state.push_back(value); });
     }
     return flat;
 }
 
 // Fills a forest that has nothing yet.
-template <LabelModel Labels> class AdaptiveRestorer {
-    using Forest = AdaptiveForest<Labels>;
+template <class Task> class AdaptiveRestorer {
+    using Forest = AdaptiveForest<Task>;
+    using Labels = typename Task::Labels;
 
   public:
-    AdaptiveRestorer(const AdaptiveColumns<Labels, Borrowed> &flat, Forest &forest)
+    AdaptiveRestorer(const AdaptiveColumns<Task, Borrowed> &flat, Forest &forest)
         : flat_(flat), forest_(forest), layout_(forest.layout()), n_trees_(forest.n_trees()) {}
 
     void restore(const FlatForest<Labels, Borrowed> &trees, std::size_t n_rows) {
@@ -130,13 +163,15 @@ template <LabelModel Labels> class AdaptiveRestorer {
         for (const double weight : flat_.mixer_weights)
             require(std::abs(weight) <= 1e12, "mixer_weights must be finite");
         forest_.mixer().set_weights(flat_.mixer_weights);
+        if constexpr (Task::kHasBases) restore_experts(n_rows);
         for (std::size_t t = 0; t < n_trees_; ++t) restore_slot(t, n_rows);
+        require(next_term_ == flat_.base_columns.size(), "base_sizes must add up");
         require(next_number_ == flat_.number_codes.size(), "number_sizes must add up");
         forest_.set_n_rows(n_rows);
     }
 
     // The columns of trees, before a forest is built: each feature once.
-    static Columns columns(const AdaptiveColumns<Labels, Borrowed> &flat, const Layout &layout) {
+    static Columns columns(const AdaptiveColumns<Task, Borrowed> &flat, const Layout &layout) {
         std::vector<std::uint32_t> features(flat.columns.begin(), flat.columns.end());
         std::vector<std::uint32_t> in_order = features;
         std::ranges::sort(in_order);
@@ -154,8 +189,8 @@ template <LabelModel Labels> class AdaptiveRestorer {
                     flat_.row_weights.size() == n_stored &&
                     flat_.row_features.size() == n_stored * layout_.n_features(),
                 "the rows of the store must be those learned last");
-        require(flat_.mixer_weights.size() == forest_.n_groups(),
-                "mixer_weights must be one for each group");
+        require(flat_.mixer_weights.size() == forest_.n_experts(),
+                "mixer_weights must be one for each group or expert");
         const bool have_trees =
             flat_.due.size() == n_trees_ && flat_.n_regrows.size() == n_trees_ &&
             flat_.number_keys.size() == n_trees_ && flat_.has_numbers.size() == n_trees_ &&
@@ -163,6 +198,11 @@ template <LabelModel Labels> class AdaptiveRestorer {
             flat_.number_sizes.size() == n_trees_ * layout_.n_codes() &&
             flat_.is_regrown.size() == n_trees_ && flat_.regrowths.size() == 3 * n_trees_ &&
             flat_.regrowth_seeds.size() == 4 * n_trees_ && flat_.regrowth_credit.size() == n_trees_;
+        const std::size_t n_bases = Task::kHasBases ? n_trees_ : 0;
+        require(flat_.has_base.size() == n_bases && flat_.base_intercepts.size() == n_bases &&
+                    flat_.base_sizes.size() == n_bases &&
+                    flat_.base_terms.size() == 4 * flat_.base_columns.size(),
+                "columns must be as long as there are trees");
         require(have_trees && flat_.number_codes.size() == flat_.number_values.size(),
                 "columns must be as long as there are trees");
     }
@@ -194,10 +234,58 @@ template <LabelModel Labels> class AdaptiveRestorer {
     void restore_slot(std::size_t t, std::size_t n_rows) {
         const std::size_t due = flat_.due[t];
         require(due > n_rows || flat_.is_regrown[t] != 0, "due must be later");
-        forest_.slots().push_back({restored_numbers(t), forest_.idle_regrowth(t), due,
-                                   static_cast<std::size_t>(flat_.n_regrows[t])});
+        forest_.slots().push_back({restored_numbers(t), restored_base(t), forest_.idle_regrowth(t),
+                                   due, static_cast<std::size_t>(flat_.n_regrows[t])});
         require(flat_.is_regrown[t] <= 1, "is_regrown must be 0 or 1");
         if (flat_.is_regrown[t] == 1) restore_regrowth(t, n_rows);
+    }
+
+    LinearBase restored_base(std::size_t t) {
+        LinearBase base;
+        if constexpr (Task::kHasBases) {
+            require(flat_.has_base[t] <= (forest_.group(t).has_base ? 1 : 0),
+                    "has_base must be 0 or 1, and 0 in trees without one");
+            const std::size_t size = flat_.base_sizes[t],
+                              n_columns = forest_.common().columns.size();
+            require(size <= flat_.base_columns.size() - next_term_ && size <= kMostLinear &&
+                        (size == 0 || flat_.has_base[t] == 1),
+                    "base_sizes must add up");
+            if (flat_.has_base[t] == 0) return base;
+            require(is_number(flat_.base_intercepts[t]), "base_intercepts must be finite");
+            base.make_room(n_columns);
+            base.set(flat_.base_intercepts[t]);
+            for (std::size_t k = 0; k < size; ++k, ++next_term_) {
+                const std::uint32_t column = flat_.base_columns[next_term_];
+                require(column < n_columns &&
+                            (k == 0 || column > flat_.base_columns[next_term_ - 1]),
+                        "base_columns must be increasing columns");
+                const auto values = flat_.base_terms.subspan(4 * next_term_, 4);
+                require(std::ranges::all_of(values, is_number) && values[2] <= values[3],
+                        "base_terms must be finite, and ranges in order");
+                base.add({column, values[0], values[1], values[2], values[3]});
+            }
+        }
+        return base;
+    }
+
+    // Far below the largest double, so that sums of products are finite.
+    static bool is_number(double value) { return std::abs(value) <= 1e140; }
+
+    void restore_experts(std::size_t n_rows) {
+        read_state(flat_.mixer_state, forest_.mixer(), "mixer_state must be that of a mixer");
+        read_state(flat_.expert_state, forest_.experts(),
+                   "expert_state must be that of linear experts");
+        forest_.experts().set_n_rows(n_rows);
+    }
+
+    template <class Part>
+    static void read_state(std::span<const double> values, Part &part, const char *message) {
+        std::size_t next = 0;
+        part.for_each([&](double &value) {
+            require(next < values.size(), message);
+            value = values[next++];
+        });
+        require(next == values.size() && part.is_valid(), message);
     }
 
     CategoryNumbers restored_numbers(std::size_t t) {
@@ -240,21 +328,21 @@ template <LabelModel Labels> class AdaptiveRestorer {
         require(std::ranges::any_of(words, [](std::uint64_t word) { return word != 0; }),
                 "regrowth_seeds must not be 0");
         require(is_between<std::int64_t>(flat_.regrowth_credit[t], -(std::int64_t{1} << 50),
-                                         Regrowth<Labels>::kWorkPerRow),
+                                         Regrowth<Task>::kWorkPerRow),
                 "regrowth_credit must be in its range");
-        Regrowth<Labels> &regrowth = forest_.slots()[t].regrowth;
+        Regrowth<Task> &regrowth = forest_.slots()[t].regrowth;
         regrowth.make_room(forest_.context(), last - first, n_rows - last);
-        regrowth.start(forest_.context(), {words[0], words[1], words[2], words[3]},
+        regrowth.start(forest_.context(), forest_.store(), {words[0], words[1], words[2], words[3]},
                        forest_.slots()[t].numbers.key(), first, last);
         require(
             regrowth.repeat(forest_.context(), forest_.store(), rows[2], flat_.regrowth_credit[t]),
             "regrowths must not have more steps than they need");
     }
 
-    const AdaptiveColumns<Labels, Borrowed> &flat_;
+    const AdaptiveColumns<Task, Borrowed> &flat_;
     Forest &forest_;
     const Layout &layout_;
-    std::size_t n_trees_, next_number_ = 0;
+    std::size_t n_trees_, next_number_ = 0, next_term_ = 0;
 };
 
 } // namespace amforest

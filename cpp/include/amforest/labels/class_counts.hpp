@@ -61,6 +61,7 @@ template <class Count> class ClassCounts {
   public:
     using Label = std::uint32_t;
     using Parameters = ClassParameters;
+    static constexpr bool kInherits = false;
     static constexpr bool kHasWholeWeights = std::is_integral_v<Count>;
     static constexpr double kMost = kHasWholeWeights ? kMostCounted : kMostAddedUp;
     static constexpr const char *kAccepted = "y must hold indices of classes";

@@ -17,6 +17,7 @@ namespace amforest {
 class ClassGain {
   public:
     using Label = std::uint32_t;
+    static constexpr double kMargin = 1; // the first of equal ones is the best
 
     void make_room(std::size_t n_rows, std::size_t n_classes) {
         labels_.reserve(n_rows);

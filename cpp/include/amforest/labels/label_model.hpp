@@ -56,10 +56,19 @@ concept LabelModel =
         { cm.is_pure(v) } -> std::same_as<bool>;
         { cm.is_pure(v, y) } -> std::same_as<bool>;
         m.update(v, y, weight);
-        { m.learn(v, y, weight, coefficient) } -> std::same_as<Scaled>; // exp(-step loss); updates
-        // Of a node without labels, for all of the weight but the first label's.
-        { cm.likelihood_after_first(y, weight, coefficient) } -> std::same_as<Scaled>;
     } &&
+    // Likelihoods. Nodes of some models inherit from the node above: they learn on the way down.
+    (M::kInherits ? requires(M m, const M cm, NodeId v, typename M::Label y, double weight,
+                             typename M::Belief &belief) {
+        belief = cm.belief_of_root(v);
+        cm.descend(v, belief); // from a node to its child v
+        { m.learn_in_root(v, belief, y, weight) } -> std::same_as<Scaled>;
+        { m.learn_below(v, belief, y, weight) } -> std::same_as<Scaled>;
+    } : requires(M m, const M cm, NodeId v, typename M::Label y, double weight, double step) {
+        { m.learn(v, y, weight, step) } -> std::same_as<Scaled>; // exp(-step loss); updates
+        // Of a node without labels, for all of the weight but the first label's.
+        { cm.likelihood_after_first(y, weight, step) } -> std::same_as<Scaled>;
+    }) &&
     // Predictions.
     requires(const M cm, NodeId v, double coefficient, std::span<double> mixture,
              std::span<Share> shares, const typename M::Parameters &parameters) {

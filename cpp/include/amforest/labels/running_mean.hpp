@@ -26,6 +26,7 @@ class RunningMean {
   public:
     using Label = double;
     using Parameters = NoParameters;
+    static constexpr bool kInherits = false;
     static constexpr bool kHasWholeWeights = false;
     static constexpr double kMost = kMostAddedUp;
     static constexpr const char *kAccepted = "y must be finite and lie within ±1e75";

@@ -1,0 +1,258 @@
+// Linear regressions that learn row by row and forget at different rates: recursive least squares.
+//
+// With forgetting f, the information is A <- f A + w z z', with a prior that does not fade: each
+// row restores that of one slope in turn. P = 1 / A. Features are z = (x - center) / scale; these
+// are set anew when the number of rows doubles, and the slopes then converted, which changes no
+// prediction.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "amforest/adaptive/linear_base.hpp"
+
+namespace amforest {
+
+class LinearExperts {
+  public:
+    static constexpr std::array<double, 3> kForgetting = {1, 0.999, 0.98};
+    static constexpr double kPenalty = 1;             // the prior information about a slope
+    static constexpr double kInterceptPenalty = 0.01; // and about the intercept
+
+    // The number features of a row, behind `first`.
+    LinearExperts(std::size_t first, std::size_t n_numbers)
+        : first_(first), n_(std::min(n_numbers, kMostLinear)), features_(n_), z_(n_ + 1),
+          image_(n_ + 1) {
+        for (Expert &expert : experts_) {
+            expert.slopes.assign(n_ + 1, 0.0);
+            expert.inverse.assign((n_ + 1) * (n_ + 1), 0.0);
+            for (std::size_t j = 0; j < n_; ++j) at(expert, j, j) = 1 / kPenalty;
+            at(expert, n_, n_) = 1 / kInterceptPenalty;
+        }
+    }
+
+    // A copy with features that come later, of which nothing is known.
+    LinearExperts(const LinearExperts &earlier, std::size_t first, std::size_t n_numbers)
+        : LinearExperts(first, n_numbers) {
+        n_rows_ = earlier.n_rows_;
+        reference_ = earlier.reference_;
+        std::ranges::copy(earlier.features_, features_.begin());
+        const auto place = [&](std::size_t j) { return j < earlier.n_ ? j : n_; };
+        for (std::size_t e = 0; e < size(); ++e) {
+            const Expert &from = earlier.experts_[e];
+            for (std::size_t j = 0; j <= earlier.n_; ++j) {
+                experts_[e].slopes[place(j)] = from.slopes[j];
+                for (std::size_t k = 0; k <= earlier.n_; ++k)
+                    at(experts_[e], place(j), place(k)) = from.inverse[j * (earlier.n_ + 1) + k];
+            }
+            experts_[e].squares = from.squares;
+            experts_[e].weight = from.weight;
+        }
+    }
+
+    static std::size_t size() { return kForgetting.size(); }
+    std::size_t bytes() const {
+        return experts_.size() * (n_ + 1) * (n_ + 2) * sizeof(double) + n_ * sizeof(Feature);
+    }
+
+    // The mean and the squared scale of each expert.
+    void predict(const float *row, std::span<double> out) const {
+        if (n_rows_ == 0) {
+            std::ranges::fill(out, 0.0);
+            return;
+        }
+        std::vector<double> &z = scratch(n_ + 1);
+        standardise(row, z, true);
+        for (std::size_t e = 0; e < size(); ++e) {
+            const Expert &expert = experts_[e];
+            double mean = reference_, leverage = 0;
+            for (std::size_t j = 0; j <= n_; ++j) {
+                const double *of_j = &expert.inverse[j * (n_ + 1)];
+                double sum = 0;
+                for (std::size_t k = 0; k <= n_; ++k) sum += of_j[k] * z[k];
+                mean += expert.slopes[j] * z[j];
+                leverage += sum * z[j];
+            }
+            out[2 * e] = mean;
+            out[2 * e + 1] = expert.variance() * (1 + leverage);
+        }
+    }
+
+    void learn(const float *row, double y, double weight) {
+        if (n_rows_ == 0) reference_ = y;
+        for (std::size_t j = 0; j < n_; ++j) features_[j].add(row[first_ + j]);
+        ++n_rows_;
+        if (std::has_single_bit(n_rows_)) set_scales();
+        standardise(row, z_, false);
+        for (std::size_t e = 0; e < size(); ++e)
+            learn(experts_[e], kForgetting[e], y - reference_, weight);
+    }
+
+    // The model file: calls use(value) for each number that makes the experts.
+    template <class Use> void for_each(const Use &use) { visit(*this, use); }
+    template <class Use> void for_each(const Use &use) const { visit(*this, use); }
+    bool is_valid() const {
+        const auto is_number = [](double value) { return std::abs(value) <= 1e140; };
+        for (const Feature &own : features_) {
+            const bool is_known = own.n > 0;
+            if (!is_number(own.n) || own.n < 0 || !is_number(own.mean) || !is_number(own.m2) ||
+                own.m2 < 0 || !is_number(own.center) || !is_number(own.scale) || own.scale < 0 ||
+                (is_known &&
+                 !(own.lower <= own.upper && is_number(own.lower) && is_number(own.upper))))
+                return false;
+        }
+        for (const Expert &expert : experts_)
+            if (!std::ranges::all_of(expert.slopes, is_number) ||
+                !std::ranges::all_of(expert.inverse, is_number) ||
+                !(expert.squares >= 0 && expert.squares <= 1e200) ||
+                !(expert.weight >= 0 && is_number(expert.weight)))
+                return false;
+        return is_number(reference_);
+    }
+    void set_n_rows(std::size_t n_rows) { n_rows_ = n_rows; }
+
+  private:
+    struct Feature {
+        double n = 0, mean = 0, m2 = 0; // of the values so far
+        double lower = std::numeric_limits<double>::infinity(), upper = -lower;
+        double center = 0, scale = 0; // in use; the scale is an inverse, and 0 while none is known
+
+        void add(float x) {
+            const auto value = static_cast<double>(x);
+            if (std::isnan(value)) return;
+            lower = std::min(lower, value);
+            upper = std::max(upper, value);
+            const double distance = value - mean;
+            n += 1;
+            mean += distance / n;
+            m2 += distance * (value - mean);
+        }
+        double spread() const { return n > 0 ? std::sqrt(m2 / n) : 0; }
+    };
+
+    struct Expert {
+        std::vector<double> slopes;  // and the intercept, last
+        std::vector<double> inverse; // P
+        double squares = 0, weight = 0;
+        double variance() const { return weight > 0 ? squares / weight : 0; }
+    };
+
+    template <class Self, class Use> static void visit(Self &self, const Use &use) {
+        use(self.reference_);
+        for (auto &feature : self.features_)
+            for (auto *value : {&feature.n, &feature.mean, &feature.m2, &feature.lower,
+                                &feature.upper, &feature.center, &feature.scale})
+                use(*value);
+        for (auto &expert : self.experts_) {
+            for (auto &slope : expert.slopes) use(slope);
+            for (auto &entry : expert.inverse) use(entry);
+            use(expert.squares);
+            use(expert.weight);
+        }
+    }
+
+    double &at(Expert &expert, std::size_t j, std::size_t k) {
+        return expert.inverse[j * (n_ + 1) + k];
+    }
+
+    static std::vector<double> &scratch(std::size_t size) {
+        thread_local std::vector<double> kept; // predicting may run in several threads
+        if (kept.size() < size) kept.resize(size);
+        return kept;
+    }
+
+    // Missing values are at the center; predictions go no further than the values learned.
+    void standardise(const float *row, std::vector<double> &z, bool is_clamped) const {
+        for (std::size_t j = 0; j < n_; ++j) {
+            const Feature &own = features_[j];
+            auto value = static_cast<double>(row[first_ + j]);
+            if (is_clamped && own.lower <= own.upper)
+                value = std::clamp(value, own.lower, own.upper);
+            z[j] = std::isnan(value) ? 0 : (value - own.center) * own.scale;
+        }
+        z[n_] = 1;
+    }
+
+    // theta' z' + b' = theta z + b for all x, and the same for P.
+    void set_scales() {
+        for (std::size_t j = 0; j < n_; ++j) {
+            Feature &own = features_[j];
+            const double spread = own.spread();
+            if (!(spread > 0)) continue;
+            const double scale = 1 / spread;
+            if (own.scale > 0) {
+                const double ratio = own.scale / scale, shift = (own.mean - own.center) * own.scale;
+                for (Expert &expert : experts_) convert(expert, j, ratio, shift);
+            }
+            own.center = own.mean;
+            own.scale = scale;
+        }
+    }
+
+    // z_j = ratio z'_j + shift: the slope is multiplied, and the intercept takes the rest.
+    void convert(Expert &expert, std::size_t j, double ratio, double shift) {
+        expert.slopes[n_] += shift * expert.slopes[j];
+        expert.slopes[j] *= ratio;
+        for (std::size_t k = 0; k <= n_; ++k) at(expert, n_, k) += shift * at(expert, j, k);
+        for (std::size_t k = 0; k <= n_; ++k) at(expert, k, n_) += shift * at(expert, k, j);
+        for (std::size_t k = 0; k <= n_; ++k) at(expert, j, k) *= ratio;
+        for (std::size_t k = 0; k <= n_; ++k) at(expert, k, j) *= ratio;
+    }
+
+    void learn(Expert &expert, double forgetting, double y, double weight) {
+        double error = y;
+        for (std::size_t j = 0; j <= n_; ++j) error -= expert.slopes[j] * z_[j];
+        std::ranges::fill(image_, 0.0);
+        for (std::size_t j = 0; j <= n_; ++j)
+            for (std::size_t k = 0; k <= n_; ++k) image_[k] += at(expert, j, k) * z_[j];
+        double leverage = 0;
+        for (std::size_t j = 0; j <= n_; ++j) leverage += image_[j] * z_[j];
+        expert.squares = forgetting * expert.squares + weight * error * error / (1 + leverage);
+        expert.weight = forgetting * expert.weight + weight;
+        observe(expert, forgetting / weight + leverage, error, forgetting);
+        if (forgetting == 1 || n_ == 0) return;
+        const std::size_t j = n_rows_ % n_;
+        const double restored = static_cast<double>(n_) * (1 - forgetting) * kPenalty;
+        std::copy_n(&at(expert, j, 0), n_ + 1, image_.begin());
+        observe(expert, 1 / restored + image_[j], -expert.slopes[j], 1);
+    }
+
+    // An observation with the image P z, the variance z'Pz + noise, and the error.
+    void observe(Expert &expert, double variance, double error, double forgetting) {
+        const double inverse = 1 / forgetting;
+        for (std::size_t j = 0; j <= n_; ++j) {
+            const double gain = image_[j] / variance;
+            expert.slopes[j] += gain * error;
+            double *row = &at(expert, j, 0);
+            for (std::size_t k = 0; k <= j; ++k) row[k] = (row[k] - gain * image_[k]) * inverse;
+        }
+        for (std::size_t j = 0; j <= n_; ++j)
+            for (std::size_t k = j + 1; k <= n_; ++k) at(expert, j, k) = at(expert, k, j);
+    }
+
+    std::size_t first_, n_;
+    std::size_t n_rows_ = 0;
+    double reference_ = 0; // the first label
+    std::vector<Feature> features_;
+    std::array<Expert, kForgetting.size()> experts_;
+    std::vector<double> z_, image_; // scratch of the learner
+};
+
+// Where there are none.
+struct NoExperts {
+    NoExperts(std::size_t, std::size_t) {}
+    NoExperts(const NoExperts &, std::size_t, std::size_t) {}
+    static std::size_t size() { return 0; }
+    static std::size_t bytes() { return 0; }
+    void predict(const float *, std::span<double>) const {}
+    template <class Label> void learn(const float *, Label, double) {}
+};
+
+} // namespace amforest
