@@ -196,7 +196,7 @@ template <class Task> struct AdaptiveBindings {
         nb::class_<Forest> cls(m, name);
         cls.def("__init__", &build, nb::kw_only(), "n_numbers"_a, "options"_a,
                 "seeds"_a.noconvert() = nb::none(), "trees"_a = nb::none(), "n_samples"_a = 0,
-                "groups"_a, "n_estimators"_a, "n_candidates"_a, "row_limit"_a, "mixer_rate"_a,
+                "groups"_a, "n_estimators"_a, "n_candidates"_a, "row_limit"_a, "mixer_rate"_a = 0.0,
                 "categories"_a = nb::list(), "label_parameters"_a)
             .def_prop_ro("n_bytes", &Forest::bytes, nb::call_guard<nb::gil_scoped_release>())
             .def_prop_ro("mixer_weights", &mixer_weights, nb::rv_policy::move)

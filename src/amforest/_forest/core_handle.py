@@ -15,7 +15,10 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from amforest._core import (
+    FORGETTING,
+    MOST_LINEAR,
     AdaptiveClassifierForest,
+    AdaptiveRegressorForest,
     ClassifierForest,
     Options,
     RegressorForest,
@@ -32,7 +35,7 @@ from amforest._forest.scales import ScaleCheck
 
 WholeCountsCore = ClassifierForest | UnrestrictedClassifierForest
 RealCountsCore = WeightedClassifierForest | UnrestrictedWeightedClassifierForest
-AdaptiveCore = AdaptiveClassifierForest
+AdaptiveCore = AdaptiveClassifierForest | AdaptiveRegressorForest
 Core = (
     WholeCountsCore | RealCountsCore | RegressorForest | UnrestrictedRegressorForest | AdaptiveCore
 )
@@ -251,7 +254,8 @@ def join_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
 def build_core(**arguments: Any) -> Core:
     """Build a core of the class that its arguments need: a new one from seeds, or from trees."""
     if "groups" in arguments:
-        return AdaptiveClassifierForest(**arguments)
+        has_classes = "n_classes" in arguments
+        return (AdaptiveClassifierForest if has_classes else AdaptiveRegressorForest)(**arguments)
     is_unrestricted = arguments["bounds"] is not None
     if "n_classes" not in arguments:
         return (UnrestrictedRegressorForest if is_unrestricted else RegressorForest)(**arguments)
@@ -296,9 +300,26 @@ def drop_numbers(core: Core, n_numbers: int) -> Core:
         widths["row_features"] = slice(n_features)
         place = np.append(np.cumsum(kept) - 1, -1).astype(np.int32)  # -1 stays in leaves
         trees["feature"], trees["columns"] = place[trees["feature"]], trees["columns"][kept]
+        if "expert_state" in trees:
+            trees["base_columns"] = place[trees["base_columns"]].astype(np.uint32)
+            n_before, n_after = (min(n, MOST_LINEAR) for n in (core.n_numbers, n_numbers))
+            trees["expert_state"] = _drop_linear(trees["expert_state"], n_before, n_after)
     for name, width in widths.items():
         trees[name] = np.ascontiguousarray(trees[name][:, width])
     return restore_core(state | {"n_numbers": n_numbers})
+
+
+def _drop_linear(state: Floats, n_before: int, n_after: int) -> Floats:
+    """Drop the last features from the state of linear experts: see linear_experts.hpp."""
+    reference, rest = state[:1], state[1:]
+    features, rest = np.split(rest, [7 * n_before])
+    kept = np.append(np.arange(n_after), n_before)  # the intercept is last
+    parts = [reference, features[: 7 * n_after]]
+    n = n_before + 1
+    for expert in np.split(rest, len(FORGETTING)):
+        slopes, inverse, sums = np.split(expert, [n, n + n * n])
+        parts += [slopes[kept], inverse.reshape(n, n)[np.ix_(kept, kept)].ravel(), sums]
+    return np.concatenate(parts)
 
 
 def can_count(core: Core, weight: Any) -> bool:

@@ -44,10 +44,12 @@ _MODULES = {
     "AMFClassifier": "amforest.classifier",
     "AdaptiveAMFClassifier": "amforest.classifier",
     "AMFRegressor": "amforest.regressor",
+    "AdaptiveAMFRegressor": "amforest.regressor",
     "MondrianForestClassifier": "amforest.baselines",
     "river.AMFClassifier": "amforest.river",
     "river.AdaptiveAMFClassifier": "amforest.river",
     "river.AMFRegressor": "amforest.river",
+    "river.AdaptiveAMFRegressor": "amforest.river",
 }
 # The keys of a document and of its parts.
 _MODEL = ("format", "library", "model", "params", "columns", "forest", "extra")
@@ -363,10 +365,6 @@ def _adaptive_options(part: Document) -> dict[str, Any]:
     return options
 
 
-def _group(part: Any) -> tuple[int | None, bool, bool]:
-    memory, honest, plain = as_kind(part, list)
-    return (
-        None if memory is None else as_kind(memory, int),
-        as_kind(honest, bool),
-        as_kind(plain, bool),
-    )
+def _group(part: Any) -> tuple[Any, ...]:
+    memory, *flags = as_kind(part, list)
+    return None if memory is None else as_kind(memory, int), *(as_kind(x, bool) for x in flags)
