@@ -11,8 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
 
-from amforest._core import Options
-from amforest._forest.adaptive import ADAPTIVE_CONSTRAINTS, AdaptiveForest
+from amforest._core import AdaptiveClassifierForest, Options
+from amforest._forest.adaptive import (
+    ADAPTIVE_CONSTRAINTS,
+    core_arguments,
+    count_trees,
+    memory_stats,
+)
 from amforest._forest.class_labels import ClassLabels, distinct_classes, distinct_labels
 from amforest._forest.core_handle import (
     Core,
@@ -398,7 +403,7 @@ class AMFClassifier(ForestClassifier):
         return box_of(self, encoder)
 
 
-class AdaptiveAMFClassifier(ForestClassifier, AdaptiveForest):
+class AdaptiveAMFClassifier(ForestClassifier):
     """Adaptive forest for classification: selects features, follows drift and forgets.
 
     Groups of aggregated Mondrian trees remember different numbers of rows. From time to time each
@@ -496,6 +501,8 @@ class AdaptiveAMFClassifier(ForestClassifier, AdaptiveForest):
     ['all', '4000', '1000']
     """
 
+    is_adaptive: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ADAPTIVE_CONSTRAINTS,
         "step": Estimator._parameter_constraints["step"],
@@ -553,6 +560,31 @@ class AdaptiveAMFClassifier(ForestClassifier, AdaptiveForest):
             for memory, honest, plain in self._adaptive_core().groups
         ]
 
+    @property
+    def memory_weights_(self) -> Floats:
+        """The weights of the groups in the mixer."""
+        self._attributes()
+        return self._adaptive_core().mixer_weights
+
+    def stats(self) -> dict[str, Any]:
+        """Return the size of the model, its progressive loss, and what it remembers.
+
+        Returns
+        -------
+        dict
+            As for `AMFClassifier`; also `regrows`, how many trees of each group were regrown, and
+            `remembered_rows`, the rows that are stored.
+        """
+        if self._handle.fitted is None:
+            return super().stats() | memory_stats(None, [])
+        return super().stats() | memory_stats(self._adaptive_core(), self.memory_names_)
+
+    def _adaptive_core(self) -> AdaptiveClassifierForest:
+        return cast(AdaptiveClassifierForest, self._fitted().core)
+
+    def _n_trees(self) -> int:
+        return count_trees(self._groups(), int(self.n_estimators))
+
     def predict_proba_by_memory(self, X: ArrayLike) -> Floats:
         """Predict the probabilities of the classes with each group: the mean of its trees.
 
@@ -586,7 +618,7 @@ class AdaptiveAMFClassifier(ForestClassifier, AdaptiveForest):
         return super()._new_core(
             labels,
             mixer_rate=float(self.mixer_rate),
-            **self._adaptive_options(),
+            **core_arguments(self, self._groups()),
             **features,
         )
 

@@ -59,6 +59,11 @@ class PredictiveDistribution:
     def __len__(self) -> int:
         return len(self._mean)
 
+    def __getitem__(self, rows: Any) -> PredictiveDistribution:
+        """Return the distributions of some of the rows: a slice, a mask or indices."""
+        parts = self._mean[:, None], self._scale[:, None], self._weights, self._levels
+        return PredictiveDistribution(np.atleast_2d(np.hstack(parts)[rows]))
+
     def mean(self) -> Floats:
         """Return the mean of each row."""
         return self._mean.copy()
@@ -203,25 +208,25 @@ def _ppf(q: Floats, weights: Floats) -> Floats:
     if len(q) > 1 and (q == q[0]).all() and (weights == weights[0]).all():
         return np.full(len(q), _ppf(q[:1], weights[:1])[0])  # rows of one moment
     tail = np.minimum(q, 1 - q)  # T is symmetric: solve for the lower half
-    low, high = np.full(len(q), -1.0), np.zeros(len(q))
-    is_inside = tail > 0
-    for _ in range(400):  # doubles the bracket until it holds the quantile
-        is_short = is_inside & (_cdf(low, weights) > tail)
-        if not is_short.any():
+    t = np.where(tail > 0, -1.0, -np.inf)
+    t[tail == 0.5] = 0
+    waiting = np.flatnonzero((tail > 0) & (tail < 0.5))
+    low, high = np.full(len(q), -np.inf), np.zeros(len(q))
+    for _ in range(200):
+        if not len(waiting):
             break
-        high = np.where(is_short, low, high)
-        low = np.where(is_short, 2 * low, low)
-    t = (low + high) / 2
-    for _ in range(100):
-        excess = _cdf(t, weights) - tail
-        low, high = np.where(excess < 0, t, low), np.where(excess < 0, high, t)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = t - excess / _density(t, weights)
-        following = np.where((step > low) & (step < high), step, (low + high) / 2)
-        is_done = np.abs(following - t) <= 1e-13 * np.abs(t)
-        t = following
-        if (is_done | ~is_inside).all():
-            break
-    t = np.where(is_inside, t, -np.inf)
-    t = np.where(q == 0.5, 0.0, t)
+        below = _cdf(t[waiting], weights[waiting])
+        is_far = np.abs(below - tail[waiting]) > 1e-12 * tail[waiting]
+        waiting, below = waiting[is_far], below[is_far]
+        now, level, of = t[waiting], tail[waiting], weights[waiting]
+        excess = below - level
+        low[waiting] = np.where(excess < 0, now, low[waiting])
+        high[waiting] = np.where(excess < 0, high[waiting], now)
+        # In the tail log F is nearly linear in log -t, near the middle F is in t.
+        slope = np.maximum(_density(now, of), 1e-300)
+        in_tail = now * np.exp(np.clip(below * np.log(below / level) / (-now * slope), -9, 9))
+        step = np.where(level < 0.25, in_tail, now - excess / slope)
+        inside = (step > low[waiting]) & (step < high[waiting])
+        middle = np.where(np.isinf(low[waiting]), 2 * now, (low[waiting] + high[waiting]) / 2)
+        t[waiting] = np.where(inside, step, middle)
     return np.where(q > 0.5, -t, t)

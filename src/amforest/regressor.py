@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval
 
-from amforest._core import Options
-from amforest._forest.adaptive import ADAPTIVE_CONSTRAINTS, AdaptiveForest
+from amforest._core import AdaptiveRegressorForest, Options
+from amforest._forest.adaptive import (
+    ADAPTIVE_CONSTRAINTS,
+    core_arguments,
+    count_trees,
+    memory_stats,
+)
 from amforest._forest.class_labels import NumberLabels
 from amforest._forest.core_handle import Core, Labels, build_core, predict_row
 from amforest._forest.core_options import (
@@ -263,7 +268,7 @@ class AMFRegressor(RegressorMixin, Estimator):
         return build_core(**features)
 
 
-class AdaptiveAMFRegressor(RegressorMixin, AdaptiveForest):
+class AdaptiveAMFRegressor(RegressorMixin, Estimator):
     """Adaptive forest for regression: predicts a distribution, follows drift, needs no scaling.
 
     Groups of aggregated Mondrian trees remember different numbers of rows, and are regrown from
@@ -358,6 +363,8 @@ class AdaptiveAMFRegressor(RegressorMixin, AdaptiveForest):
     True
     """
 
+    is_adaptive: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**ADAPTIVE_CONSTRAINTS}
 
     def __init__(
@@ -398,6 +405,31 @@ class AdaptiveAMFRegressor(RegressorMixin, AdaptiveForest):
             for memory, _, _, has_base in self._adaptive_core().groups
         ]
         return [*groups, "linear", "linear, 0.999", "linear, 0.98"]
+
+    @property
+    def memory_weights_(self) -> Floats:
+        """The weights of these in the mixer."""
+        self._attributes()
+        return self._adaptive_core().mixer_weights
+
+    def stats(self) -> dict[str, Any]:
+        """Return the size of the model, its progressive loss, and what it remembers.
+
+        Returns
+        -------
+        dict
+            As for `AMFClassifier`; also `regrows`, how many trees of each group were regrown, and
+            `remembered_rows`, the rows that are stored.
+        """
+        if self._handle.fitted is None:
+            return super().stats() | memory_stats(None, [])
+        return super().stats() | memory_stats(self._adaptive_core(), self.memory_names_)
+
+    def _adaptive_core(self) -> AdaptiveRegressorForest:
+        return cast(AdaptiveRegressorForest, self._fitted().core)
+
+    def _n_trees(self) -> int:
+        return count_trees(self._groups(), int(self.n_estimators))
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -610,7 +642,7 @@ class AdaptiveAMFRegressor(RegressorMixin, AdaptiveForest):
 
     def _new_core(self, labels: Any, **features: Any) -> Core:
         del features["bounds"]
-        return build_core(**self._adaptive_options(), **features)
+        return build_core(**core_arguments(self, self._groups()), **features)
 
 
 def ends_of(coverage: float) -> Floats:

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest._forest.core_handle import Fitted, handle_of
 from amforest._forest.encoder import Encoder
 from amforest._forest.inputs import Schema
@@ -54,7 +54,9 @@ def test_the_core_equals_the_reference_with_gaps(seed, regression):
         assert_equal_predictions(predictions[:, i], [tree.predict(x) for x in queries])
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
+@pytest.mark.parametrize(
+    "cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor, AdaptiveAMFRegressor]
+)
 def test_gaps_do_not_depend_on_batches_or_threads(cls):
     X, y, _ = stream_with_gaps(1, n_rows=2_000)
     how = {"n_estimators": 2, "random_state": 0}
