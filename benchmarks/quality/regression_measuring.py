@@ -36,38 +36,40 @@ REG_LONG = "regression, long"
 NOISE_STREAM = "friedman1"
 _WHOLE = (ADAPTIVE_REG, AMF_REG, AMF_AUTO, ARF_REG, SOKNL, SGBR)  # that run on whole streams
 
+Runs = dict[tuple[str, str], list[RegressionScores]]
+"""The runs of all seeds, by stream and contender."""
+
 
 def _runs(
-    session: Session, title: str, names: Iterable[str], contenders: Iterable[str], **options: Any
-) -> dict[tuple[str, str], list[RegressionScores]]:
+    session: Session,
+    title: str,
+    names: Iterable[str],
+    contenders: Iterable[str],
+    *,
+    max_rows: int | None = None,
+    variant: str = "",
+) -> Runs:
     """Return the runs of all seeds by stream and contender, without those that failed."""
     plan = session.plan
-    max_rows = options.pop("max_rows", plan.max_rows)
     cases = [
         (name, contender, seed)
         for contender in session.able(contenders)
         for name in names
         for seed in range(min(plan.n_seeds, REGRESSORS[contender].n_seeds))
     ]
+    limits = [min(max_rows or plan.max_rows, REGRESSORS[case[1]].max_rows) for case in cases]
     tasks = [
-        partial(
-            regression_runs.measure,
-            *case,
-            max_rows=min(max_rows, REGRESSORS[case[1]].max_rows),
-            **options,
-        )
-        for case in cases
+        partial(regression_runs.measure, *case, limit, variant)
+        for case, limit in zip(cases, limits, strict=True)
     ]
-    runs: dict[tuple[str, str], list[RegressionScores]] = {}
+    runs: Runs = {}
     for (name, contender, _), result in zip(cases, session.run(title, tasks), strict=True):
         if result is not None:
             runs.setdefault((name, contender), []).append(result)
     return runs
 
 
-def _table(
-    runs: dict[tuple[str, str], list[RegressionScores]], max_rows: int | None = None
-) -> Table:
+def _table(runs: Runs, max_rows: int | None = None) -> Table:
     """Return means over seeds by stream and contender."""
     table: Table = {}
     for (name, contender), of_seeds in runs.items():

@@ -1,9 +1,8 @@
 """The part of docs/quality.md about regression."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Any
 
 from benchmarks.quality import regression_distribution
 from benchmarks.quality.markdown import table as markdown_table
@@ -236,7 +235,8 @@ RMSE over the standard deviation of the noise, which no learner can predict, on 
 """
 
 
-def _over(table: Table, unit: Any) -> str:
+def _over(table: Table, unit: Callable[[Mapping[str, float]], float]) -> str:
+    """Return a table of errors over a unit."""
     names = [name for name in _COLUMNS if any(name in row for row in table.values())]
     rows = [
         (case, *(f"{row[n]['rmse'] / unit(row[n]):.3f}" if n in row else "" for n in names))
