@@ -394,8 +394,8 @@ def _streams(results: Results) -> str:
 def _foot(results: Results) -> str:
     return """## Running it
 
-`make bench-quality` takes less than 40 minutes on two cores, `make bench-quality-quick` less than
-4 (fewer streams and rows, into `build/quality-quick`). Set `AMFOREST_DATA` to the folder of the
+`make bench-quality` takes about an hour on two cores, `make bench-quality-quick` five minutes
+(fewer streams and rows, into `build/quality-quick`). Set `AMFOREST_DATA` to the folder of the
 data sets, with the other files in its folder `streams`. MOA's learners need CapyMOA, which the
 extra `bench` installs, and Java (`default-jre-headless` of Debian). Runs are kept in
 `build/quality`, by the version of the contender: an interrupted run continues, and a run after a

@@ -1,4 +1,4 @@
-"""The size of a run: full, or as much as four minutes allow."""
+"""The size of a run: full, or as much as five minutes allow."""
 
 from dataclasses import dataclass
 
