@@ -63,8 +63,8 @@ def _head() -> str:
 
 The same for `AdaptiveAMFRegressor`: each row is predicted, then learned, and the score is the root
 of the mean squared error (RMSE). The first row is not scored, because nothing is known before it.
-All predictions are scored as they are, however large: some of river's ARF-Reg are absurd where
-features are large numbers, such as times.
+All predictions are scored as they are, however large: some of river's ARF-Reg are absurd, because
+its linear models in the leaves diverge with unscaled features.
 
 {markdown_table(("contender", ""), contenders)}
 
