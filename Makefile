@@ -83,7 +83,7 @@ format: .venv/installed
 bench bench-quick: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks $(if $(findstring quick,$@),--quick)
 
-# Predictions compared with other stream learners, in docs/quality.md: below 40 minutes, or below 4
+# Predictions compared with other stream learners, in docs/quality.md: about an hour, or five minutes
 # into build/quality-quick. MOA's learners need Java: default-jre-headless in Debian.
 bench-quality bench-quality-quick: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks.quality $(if $(findstring quick,$@),--quick)
