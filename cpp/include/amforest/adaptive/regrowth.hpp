@@ -122,6 +122,13 @@ template <LabelModel Labels> class Regrowth {
     // their number: rows with features that come later must take the same steps.
     static constexpr std::int64_t kWorkPerRow = 1 << 14;
 
+    // Before the last step there was some credit; the largest step may be of any phase.
+    static std::int64_t least_credit(const Context &context, std::size_t n_rows) {
+        const std::size_t most =
+            Grower<Labels>::most_work(n_rows, context.n_candidates) + kRowsAtOnce * 128;
+        return -static_cast<std::int64_t>(most);
+    }
+
   private:
     enum class Phase : std::uint8_t { kRead, kEncode, kWeigh, kGrow, kJoin, kReplay, kCatchUp };
     static constexpr std::size_t kRowsAtOnce = 128;
