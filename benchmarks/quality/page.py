@@ -167,7 +167,7 @@ def _mean_ratio(table: Table, contender: str) -> str:
 
 
 def _scores(row: dict[str, dict[str, float]], names: Sequence[str]) -> list[str]:
-    best = min(scores["log_loss"] for scores in row.values())
+    best = min(row[name]["log_loss"] for name in names if name in row)
     cells = []
     for name in names:
         if name not in row:
@@ -307,7 +307,7 @@ def _speed(results: Results) -> str:
 ![Mean log-loss against time per row](images/quality_time.png)
 
 The picture shows the mean log-loss over AMF's, on all rows, against the CPU time per row in these
-runs (two processes ran at a time). Hollow marks: river's forests on the first {SLOW_ROWS:,} rows.
+runs, beside other processes. Hollow marks: river's forests on the first {SLOW_ROWS:,} rows.
 
 CPU time of predicting and then learning a row, in µs, alone on one core: the better of two
 runs, or one that takes seconds.
@@ -344,10 +344,11 @@ def _long(results: Results) -> str:
     if not row:
         return ""
     losses = " ".join(f"{loss:.4f}" for loss in row["losses"])
+    date = f"; the last time was {results.dates[LONG]}" if LONG in results.dates else ""
     return f"""## A long stream with bounded memory
 
-`python -m benchmarks.quality --only long` measures this; it was last measured on
-{results.dates.get(LONG, "")}. {row["n_rows"]:,} rows with `max_bytes` of 200 MB; the rule of the
+`python -m benchmarks.quality --only long` measures this{date}.
+{row["n_rows"]:,} rows with `max_bytes` of 200 MB; the rule of the
 labels changes every 250,000 rows to another one that is as difficult. The model's peak is
 {row["peak_bytes"] / 1e6:,.0f} MB, the resident set of the process grows by at most
 {row["resident_growth"] / 1e6:,.0f} MB, and a row takes {row["us_per_row"]:,.0f} µs. The log-loss of

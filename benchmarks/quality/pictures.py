@@ -145,12 +145,18 @@ def quality_and_time(path: Path, table: Table, first_rows: Table, drifting: Set[
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             by_label.setdefault(label, handle)
+    labels = sorted(by_label, key=lambda label: [*_STYLES].index(label.removesuffix(_FIRST_ROWS)))
     figure.legend(
-        by_label.values(), by_label.keys(), loc="outside upper center", ncols=5, frameon=False
+        [by_label[label] for label in labels],
+        labels,
+        loc="outside upper center",
+        ncols=5,
+        frameon=False,
     )
     _finish(figure, list(panels), path)
 
 
+_FIRST_ROWS = ", first rows"
 _ON_ALL = (AMF, ONELEARN, ARF_10, SRP_10, LB_10)
 
 
@@ -165,7 +171,7 @@ def _draw_points(axes: Axes, table: Table, contenders: list[str], fill: str) -> 
         loss = geometric_mean(own["log_loss"] / amf["log_loss"] for own, amf in pairs)
         style: dict[str, Any] = {"markersize": 10 if contender == ADAPTIVE else 8}
         style |= _STYLES[contender] | {"fillstyle": fill, "linestyle": "none"}
-        label = contender if fill == "full" else f"{contender}, first rows"
+        label = contender if fill == "full" else contender + _FIRST_ROWS
         axes.plot([time], [loss], label=label, **style)
 
 

@@ -192,6 +192,13 @@ template <class Task> struct AdaptiveBindings {
         });
     }
 
+    static double remembered_weight(const Forest &forest) {
+        return without_gil([&] {
+            return forest.inspect_all(
+                [](const Forest &now) { return now.store().total_weight(); });
+        });
+    }
+
     static nb::class_<Forest> bind(nb::module_ &m, const char *name) {
         nb::class_<Forest> cls(m, name);
         cls.def("__init__", &build, nb::kw_only(), "n_numbers"_a, "options"_a,
@@ -202,6 +209,7 @@ template <class Task> struct AdaptiveBindings {
             .def_prop_ro("mixer_weights", &mixer_weights, nb::rv_policy::move)
             .def_prop_ro("n_regrows", &n_regrows, nb::rv_policy::move)
             .def_prop_ro("n_remembered", &n_remembered)
+            .def_prop_ro("remembered_weight", &remembered_weight)
             .def_prop_ro("groups", &groups)
             .def_prop_ro("tree_columns", &tree_columns, nb::rv_policy::move)
             .def("predict_by_expert", &predict_by_expert, "X"_a.noconvert(), "n_threads"_a)

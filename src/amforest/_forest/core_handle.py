@@ -337,7 +337,10 @@ def count_exactly(core: Core, weights: int | Floats) -> Core:
     It refuses weights that are too much before the first part of a batch is learned.
     """
     total = core.total_weight + np.sum(weights)
-    if total > MOST_ADDED_UP:
+    remembered = 0.0
+    if isinstance(core, AdaptiveCore):  # whose trees are regrown from the rows that it remembers
+        remembered = core.remembered_weight + np.sum(np.ceil(weights))
+    if max(total, remembered) > MOST_ADDED_UP:
         raise ValueError("the weights of all rows add up to too much: more than 2**53")
     if not isinstance(core, WholeCountsCore):
         return core

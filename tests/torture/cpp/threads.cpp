@@ -71,13 +71,13 @@ struct AdaptiveCase {
     using Labels = ClassCounts<double>;
     using Label = Labels::Label;
     using Parameters = Labels::Parameters;
-    using Forest = AdaptiveForest<Labels>;
+    using Forest = AdaptiveForest<ClassTask>;
     using Tree = Forest::Tree;
 
     static constexpr bool kHasClasses = true, kIsBounded = false, kIsAdaptive = true;
 
     Settings settings;
-    std::optional<SavedAdaptive<Labels>> saved = {};
+    std::optional<SavedAdaptive<ClassTask>> saved = {};
 
     std::unique_ptr<Forest> restore() {
         if (saved) return saved->restore();
@@ -94,7 +94,7 @@ struct AdaptiveCase {
                                         std::vector<Rng::State>(kTrees, {1, 2, 3, 4}));
     }
     AdaptiveCase save(const Forest &forest) const {
-        return {settings, SavedAdaptive<Labels>::of(forest)};
+        return {settings, SavedAdaptive<ClassTask>::of(forest)};
     }
 };
 

@@ -134,6 +134,16 @@ template <class Task> class Regrowth {
     // their number: rows with features that come later must take the same steps.
     static constexpr std::int64_t kWorkPerRow = 1 << 14;
 
+    // Before the last step there was some credit; the largest step may be of any phase.
+    static std::int64_t least_credit(const Context &context, std::size_t n_rows) {
+        std::size_t most =
+            Grower<Task>::most_work(n_rows, context.n_candidates) + kRowsAtOnce * 128;
+        if (Task::kHasBases)
+            most += kRowsAtOnce * (16 + kMostLinear * kMostLinear) +
+                    kMostLinear * kMostLinear * kMostLinear / 6;
+        return -static_cast<std::int64_t>(most);
+    }
+
   private:
     enum class Phase : std::uint8_t {
         kRead,
