@@ -17,6 +17,7 @@ import amforest
 from amforest import AMFRegressor, river
 from amforest._forest.core_handle import handle_of
 from amforest._forest.early_rows import EarlyRows
+from amforest._forest.encoder import Part
 from amforest.model_io import model_file, safetensors_bytes
 from amforest.model_io.model_file import ModelFormatError, from_bytes
 
@@ -383,6 +384,23 @@ def test_a_call_that_fails_on_the_way_changes_nothing(n, n_built, monkeypatch):
                 call(X[n:], Y[n:])
             assert model.to_bytes() == before
     assert trees(model.partial_fit(X[n:], Y[n:])) == trees(grown([400]))
+
+
+@pytest.mark.parametrize("n", [0, 5])
+def test_a_refusal_of_the_rows_after_row_128_changes_nothing(n, monkeypatch):
+    """The rows after the last change are refused before one of them is learned."""
+    model = grown([n]) if n else regressor()
+    before, cut = model.to_bytes(), Part.cut
+
+    def refused_at_the_end(part, start, end):
+        some = cut(part, start, end)
+        return some._replace(labels=some.labels[:-1]) if end is None else some
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Part, "cut", refused_at_the_end)
+        with pytest.raises(ValueError, match="same number of rows"):
+            model.partial_fit(X[n:], Y[n:])
+    assert model.to_bytes() == before
 
 
 @pytest.mark.parametrize("n", [1, 5, 127])

@@ -168,13 +168,15 @@ class CoreHandle:
     def _learn_in_cores(self, part: Part, learn: Callable[[Core, Part], Result]) -> list[Result]:
         """Let a core learn rows: one after another while the step of a regressor changes.
 
-        These are copies and new ones, so that an error can restore the core before them.
+        These are copies and new ones, so that an error can restore the core before them. Like any
+        batch, the rows after the last change keep what was learned before Ctrl-C.
         """
         fitted = self._fitted()
         core, early = fitted.core, fitted.early
         if fitted.may_learn(part.labels):
             return [learn(core, part)]
-        results = []
+        results: list[Result] = []
+        n_settled = None
         try:
             core = core.reserve()
             while early is not None and len(part.rows):
@@ -182,11 +184,13 @@ class CoreHandle:
                 if len(some.rows):
                     results.append(learn(core, some))
                 core, early = early.extend(core, some, part)
+            n_settled = core.n_samples
             self.fitted = replace(fitted, core=core, early=early)
             if len(part.rows):
                 results.append(learn(core, part))
         except BaseException:
-            self.fitted = fitted
+            if n_settled in (None, core.n_samples):
+                self.fitted = fitted
             raise
         return results
 
