@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_array
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from amforest._core import AdaptiveRegressorForest, Options
+from amforest._core import AdaptiveRegressorForest, Options, RegressorForest
 from amforest._forest.adaptive import (
     ADAPTIVE_CONSTRAINTS,
     core_arguments,
@@ -46,9 +46,14 @@ class AMFRegressor(RegressorMixin, Estimator):
     ----------
     n_estimators : int, default=10
         The number of trees.
-    step : float or None, default=1.0
-        η, the learning rate of the aggregation. It scales with 1 / y². None means the paper's
-        choice for labels within ±B, 1 / (8 B²), where B is `bound`.
+    step : float, "auto" or None, default="auto"
+        η, the learning rate of the aggregation. It scales with 1 / y². "auto" means 1 / (4 v),
+        where v is the variance of the labels: multiplying y by a constant multiplies predictions by
+        it. The variance is that of the first 1, 2, 4, …, 128 labels, by their weights; each time
+        the small forest is built again with the new step, and after 128 rows the step is settled.
+        Until then, the model keeps the rows. If the first 128 labels are all equal, the first other
+        label settles the step. None means the paper's choice for labels within ±B, 1 / (8 B²),
+        where B is `bound`.
     bound : float, default=None
         B, for ``step=None``.
     use_aggregation : bool, default=True
@@ -100,6 +105,8 @@ class AMFRegressor(RegressorMixin, Estimator):
         Behind the first `max_categories`, one value stands for all others, if there were more.
     n_samples_seen_ : int
         How many rows were learned.
+    step_ : float
+        The step in use. The forest is the one that this step would have given from the first row.
 
     Warns
     -----
@@ -117,14 +124,16 @@ class AMFRegressor(RegressorMixin, Estimator):
     >>> from amforest import AMFRegressor
     >>> X = np.random.default_rng(0).uniform(size=(500, 1))
     >>> y = np.sin(6 * X[:, 0])
-    >>> forest = AMFRegressor(step=2.0, random_state=0).fit(X, y)
+    >>> forest = AMFRegressor(random_state=0).fit(X, y)
     >>> forest.predict([[0.25], [0.75]]).round(2)
-    array([ 0.96, -0.93])
+    array([ 0.94, -0.91])
+    >>> round(forest.step_, 2)
+    0.52
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Estimator._parameter_constraints,
-        "step": [Interval(Real, 0, 1e100, closed="right"), None],
+        "step": [Interval(Real, 0, 1e100, closed="right"), StrOptions({"auto"}), None],
         "bound": [Interval(Real, 0, LARGEST_LABEL, closed="right"), None],
     }
     _scale_advice = (
@@ -135,7 +144,7 @@ class AMFRegressor(RegressorMixin, Estimator):
         self,
         n_estimators: int = 10,
         *,
-        step: float | None = 1.0,
+        step: float | str | None = "auto",
         bound: float | None = None,
         use_aggregation: bool = True,
         split_pure: bool = False,
@@ -251,6 +260,15 @@ class AMFRegressor(RegressorMixin, Estimator):
         # that are not small against 1 / sqrt(step) the forest prefers few leaves.
         tags.regressor_tags.poor_score = bool(self.charge_first)
         return tags
+
+    @property
+    def step_(self) -> float:
+        """The step in use."""
+        self._attributes()
+        return cast(RegressorForest, self._core).step
+
+    def _settles_step(self) -> bool:
+        return self.step == "auto"
 
     def _options(self, n_features: int) -> Options:
         return aggregation_options(self)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -186,7 +187,7 @@ class _River(base.Estimator):
             schema = Schema(is_categorical, np.array(names, dtype=object) if have_names else None)
             encoder = Encoder(schema, columns.categories if n_categorical else None)
             core = drop_numbers(core, n_numbers)
-            handle.fitted = Fitted(encoder, handle.fitted.labels, core)
+            handle.fitted = replace(handle.fitted, encoder=encoder, core=core)
         return model
 
     @classmethod
@@ -203,7 +204,7 @@ class _River(base.Estimator):
                 "model has partition='unrestricted'; it must be 'restricted', because features "
                 "come and go in river"
             )
-        if "step" in params:
+        if params.get("step", 1.0) is None:
             params["step"] = learning_rate(model)
         for name in ("classes", "bounds", "bound"):  # the copy keeps the classes it has
             params.pop(name, None)
@@ -215,7 +216,7 @@ class _River(base.Estimator):
         if (fitted := new._handle.fitted) is not None:
             encoder = Encoder.of_named(_named_columns(fitted.encoder))
             core = reserve_columns(fitted.core, encoder)
-            new._handle.fitted = Fitted(encoder, fitted.labels, core)
+            new._handle.fitted = replace(fitted, encoder=encoder, core=core)
         return new
 
     @property
@@ -232,7 +233,7 @@ class _AMF(_River):
         self,
         n_estimators: int = 10,
         *,
-        step: float = 1.0,
+        step: float | str = 1.0,
         use_aggregation: bool = True,
         split_pure: bool = False,
         charge_first: bool = False,
@@ -507,11 +508,49 @@ class AMFRegressor(_AMF, _Regressor):
     >>> from amforest.river import AMFRegressor
     >>> model = AMFRegressor(seed=1)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    MAE: 0.28944
+    MAE: 0.431375
     """
 
     _estimator = regressor.AMFRegressor
     _model: regressor.AMFRegressor
+
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        step: float | str = "auto",
+        use_aggregation: bool = True,
+        split_pure: bool = False,
+        charge_first: bool = False,
+        predict_extends: bool = False,
+        split_prior: tuple[float, float] = (0.5, 0.0),
+        categorical_features: Requested = "from_dtype",
+        max_categories: int | None = 256,
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators,
+            step=step,
+            use_aggregation=use_aggregation,
+            split_pure=split_pure,
+            charge_first=charge_first,
+            predict_extends=predict_extends,
+            split_prior=split_prior,
+            categorical_features=categorical_features,
+            max_categories=max_categories,
+            max_nodes=max_nodes,
+            max_bytes=max_bytes,
+            n_jobs=n_jobs,
+            seed=seed,
+        )
+
+    @property
+    def step_(self) -> float:
+        """The step in use; AttributeError before any data."""
+        return self._model.step_
 
 
 class AdaptiveAMFRegressor(_Regressor):

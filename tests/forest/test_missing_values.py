@@ -36,7 +36,8 @@ def test_the_core_equals_the_reference_with_gaps(seed, regression):
     X, y, rng = stream_with_gaps(seed)
     params = {name: bool(seed >> bit & 1) for bit, name in enumerate(SWITCHES)}
     if regression:
-        model, y = AMFRegressor(2, random_state=seed, **params), y + rng.normal(size=len(y)).round()
+        model = AMFRegressor(2, step=1.0, random_state=seed, **params)
+        y = y + rng.normal(size=len(y)).round()
     else:
         model = AMFClassifier(2, classes=range(3), random_state=seed, **params)
     trees = reference_trees(model)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -33,6 +33,9 @@ from amforest._forest.limits import MOST_ADDED_UP, MOST_CLASSES, MOST_COUNTED, M
 from amforest._forest.losses import Floats
 from amforest._forest.scales import ScaleCheck
 
+if TYPE_CHECKING:
+    from amforest._forest.early_rows import EarlyRows
+
 WholeCountsCore = ClassifierForest | UnrestrictedClassifierForest
 RealCountsCore = WeightedClassifierForest | UnrestrictedWeightedClassifierForest
 AdaptiveCore = AdaptiveClassifierForest | AdaptiveRegressorForest
@@ -41,6 +44,7 @@ Core = (
 )
 Labels = ClassLabels | NumberLabels
 Prior = Callable[[int], float]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +57,11 @@ class Fitted:
     encoder: Encoder
     labels: Labels
     core: Core
+    early: EarlyRows | None = None  # before a regressor's step is settled
+
+    def may_learn(self, labels: Any) -> bool:
+        """Return whether the core may learn such labels with the step that it has."""
+        return self.early is None or bool(np.all(labels == self.early.constant))
 
 
 class CoreHandle:
@@ -73,6 +82,7 @@ class CoreHandle:
             state: dict[str, Any] = {"progress": self.progress, "fitted": None}
             if (fitted := self.fitted) is not None:
                 state["fitted"] = fitted.encoder, copy(fitted.labels), fitted.core.state()
+                state["early"] = fitted.early
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -80,7 +90,8 @@ class CoreHandle:
         self.progress = state["progress"]
         if state["fitted"] is not None:
             encoder, labels, core = state["fitted"]
-            self.fitted = Fitted(encoder, copy(labels), restore_core(core))
+            early = state.get("early")  # which earlier versions did not have
+            self.fitted = Fitted(encoder, copy(labels), restore_core(core), early)
 
     def learning(self, rows: Any) -> LearningCall:
         """Return a context that holds the lock, and counts the rows if there is an error."""
@@ -95,7 +106,7 @@ class CoreHandle:
         """Let a call learn in a copy of the model, which an error drops."""
         fitted, progress = self.fitted, self.progress
         if fitted is not None:
-            self.fitted = Fitted(fitted.encoder, copy(fitted.labels), fitted.core.reserve())
+            self.fitted = replace(fitted, labels=copy(fitted.labels), core=fitted.core.reserve())
         try:
             yield
         except BaseException:
@@ -119,8 +130,14 @@ class CoreHandle:
                 self._learn_part(first, n_threads, prior)
                 self._record(predictions[-1], first)
             rest = part.cut(len(part.new), None)
-            core = self._fitted().core
-            prediction = core.predict_then_learn(rest.rows, rest.labels, n_threads, rest.weights)
+            prediction = np.concatenate(
+                self._learn_in_cores(
+                    rest,
+                    lambda core, some: core.predict_then_learn(
+                        some.rows, some.labels, n_threads, some.weights
+                    ),
+                )
+            )
             n_free = max(n_unknown - sum(map(len, predictions)), 0)
             predictions.append(prediction)
             self._record(prediction[n_free:], rest.cut(n_free, None))
@@ -134,7 +151,9 @@ class CoreHandle:
         fitted = self._fitted()
         encoder, labels, core = fitted.encoder, fitted.labels, fitted.core
         if not (part.new and isinstance(labels, ClassLabels)):
-            core.learn(part.rows, part.labels, n_threads, part.weights)
+            self._learn_in_cores(
+                part, lambda core, some: core.learn(some.rows, some.labels, n_threads, some.weights)
+            )
             return
         known = labels.known
         n_classes = labels.add(part.new[0])
@@ -148,6 +167,35 @@ class CoreHandle:
                 self.fitted = fitted
                 labels.restore(known)
             raise
+
+    def _learn_in_cores(self, part: Part, learn: Callable[[Core, Part], Result]) -> list[Result]:
+        """Let a core learn rows: one after another while the step of a regressor changes.
+
+        These are copies and new ones, so that an error can restore the core before them. Like any
+        batch, the rows after the last change keep what was learned before Ctrl-C.
+        """
+        fitted = self._fitted()
+        core, early = fitted.core, fitted.early
+        if fitted.may_learn(part.labels):
+            return [learn(core, part)]
+        results: list[Result] = []
+        n_settled = None
+        try:
+            core = core.reserve()
+            while early is not None and len(part.rows):
+                some, part = early.cut(part)
+                if len(some.rows):
+                    results.append(learn(core, some))
+                core, early = early.extend(core, some, part)
+            n_settled = core.n_samples
+            self.fitted = replace(fitted, core=core, early=early)
+            if len(part.rows):
+                results.append(learn(core, part))
+        except BaseException:
+            if n_settled in (None, core.n_samples):
+                self.fitted = fitted
+            raise
+        return results
 
     def _record(self, predictions: Floats, part: Part) -> None:
         """Add the losses of predictions that were made before their labels were learned."""

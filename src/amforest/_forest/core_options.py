@@ -21,7 +21,12 @@ Group = tuple[int | None, bool, bool] | tuple[int | None, bool, bool, bool]
 
 
 def learning_rate(estimator: Any) -> float:
-    """Return η; for ``step=None`` the paper's choice for labels within ±B, 1 / (8 B²)."""
+    """Return η; for ``step=None`` the paper's choice for labels within ±B, 1 / (8 B²).
+
+    With ``step="auto"`` it is 1 before the first row.
+    """
+    if isinstance(estimator.step, str):
+        return 1.0
     if estimator.step is not None:
         return float(estimator.step)
     if estimator.bound is None:
