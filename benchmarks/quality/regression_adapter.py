@@ -17,7 +17,7 @@ class Predicted:
     lower: Floats
     upper: Floats
     log_densities: Floats
-    uncorrected: Floats | None  # the log-densities of the mixture without correction
+    uncorrected: Floats  # the log-densities with the scales that the experts state
 
 
 def predict_means(model: Any, X: Floats, y: Floats) -> Floats:
@@ -28,14 +28,13 @@ def predict_means(model: Any, X: Floats, y: Floats) -> Floats:
 def predict_distributions(
     make: Callable[[], Any], X: Floats, y: Floats, coverage: float
 ) -> Predicted:
-    """Predict and learn each row, once for the intervals and once for the densities."""
-    intervals = np.asarray(make().partial_fit_predict_interval(X, y, coverage=coverage))
+    """Predict and learn each row."""
     distributions = make().partial_fit_predict_dist(X, y)
-    raw = getattr(distributions, "uncorrected", None)
+    ends = distributions.quantiles([(1 - coverage) / 2, (1 + coverage) / 2])
     return Predicted(
-        means=np.asarray(distributions.mean),
-        lower=intervals[:, 0],
-        upper=intervals[:, 1],
-        log_densities=np.asarray(distributions.logpdf(y)),
-        uncorrected=None if raw is None else np.asarray(raw.logpdf(y)),
+        means=distributions.mean(),
+        lower=ends[:, 0],
+        upper=ends[:, 1],
+        log_densities=distributions.logpdf(y),
+        uncorrected=distributions.uncorrected().logpdf(y),
     )

@@ -38,9 +38,8 @@ def _run(name: str, seed: int, max_rows: int) -> dict[str, Any]:
     result = coverage(is_covered) | {
         "log_density": float(predicted.log_densities[counted].mean()),
         "running_normal": float(running_normal(stream.y)[counted].mean()),
+        "uncorrected": float(predicted.uncorrected[counted].mean()),
     }
-    if predicted.uncorrected is not None:
-        result["uncorrected"] = float(predicted.uncorrected[counted].mean())
     return result
 
 

@@ -64,6 +64,16 @@ class PredictiveDistribution:
         parts = self._mean[:, None], self._scale[:, None], self._weights, self._levels
         return PredictiveDistribution(np.atleast_2d(np.hstack(parts)[rows]))
 
+    def uncorrected(self) -> PredictiveDistribution:
+        """Return the distributions with the scales that the trees themselves state.
+
+        Those of this object are corrected by the errors of the last rows.
+        """
+        is_unit = _WIDTH == 1
+        weights = np.broadcast_to(is_unit / is_unit.sum(), self._weights.shape)
+        parts = self._mean[:, None], self._scale[:, None], weights, self._levels
+        return PredictiveDistribution(np.hstack(parts))
+
     def mean(self) -> Floats:
         """Return the mean of each row."""
         return self._mean.copy()

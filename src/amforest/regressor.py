@@ -137,7 +137,8 @@ class AMFRegressor(RegressorMixin, Estimator):
         "bound": [Interval(Real, 0, LARGEST_LABEL, closed="right"), None],
     }
     _scale_advice = (
-        "scale the columns first, for instance with the StandardScaler of scikit-learn or of river"
+        "use AdaptiveAMFRegressor, which needs no scaling, or scale the columns first, for "
+        "instance with the StandardScaler of scikit-learn or of river"
     )
 
     def __init__(

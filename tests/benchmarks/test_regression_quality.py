@@ -109,11 +109,12 @@ def test_coverage_is_counted_after_the_first_rows_and_in_whole_blocks():
 
 def test_blocks_are_averaged_over_seeds_before_the_lowest_is_taken():
     densities = {"n_counted": 2_000, "log_density": -1.0, "running_normal": -2.0}
+    densities["uncorrected"] = -1.5
     runs = [densities | {"coverage": c, "blocks": b} for c, b in ((0.9, [1, 0.8]), (0.8, [0.6, 1]))]
     result = average_distribution(runs)
     assert result["lowest_block"] == pytest.approx(0.8)
     assert result["coverage"] == pytest.approx(0.85)
-    assert "uncorrected" not in result
+    assert result["uncorrected"] == -1.5
 
 
 def test_the_running_normal_has_the_moments_of_the_values_so_far():

@@ -78,7 +78,8 @@ WAYS = {
 def test_the_warning_names_the_columns_and_says_what_to_do(cls, way):
     model = new(cls)
     (warning,) = caught(lambda: WAYS[way](model, X, Y))
-    advice = "use AdaptiveAMFClassifier, .* or scale" if cls is AMFClassifier else "scale"
+    has_twin = cls in (AMFClassifier, AMFRegressor)
+    advice = f"use Adaptive{cls.__name__}, .* or scale" if has_twin else "scale"
     expected = PATTERN.format(wide="column 2", narrow="column 1", advice=advice)
     assert re.search(expected, str(warning.message))
     assert warning.filename == __file__  # the line of the caller
