@@ -335,8 +335,8 @@ class AdaptiveAMFRegressor(RegressorMixin, Estimator):
     ----------
     memory_names_ : list of str
         What the mixer combines: "all", "4000", …, then "all, linear", … for the groups on a linear
-        regression, and "linear", "linear, 0.999", "linear, 0.98" for the linear regressions that
-        learn row by row and forget at these rates.
+        regression, "linear", "linear, 0.999", "linear, 0.98" for the linear regressions that learn
+        row by row and forget at these rates, and "mean", the mean of all labels.
     memory_weights_ : ndarray of shape (len(memory_names_),)
         The weights of these in the mixer, beside the same part that each has: the mean is
         m̄ + Σ u (m - m̄), m̄ being the plain mean of all m. They may be negative.
@@ -423,7 +423,7 @@ class AdaptiveAMFRegressor(RegressorMixin, Estimator):
             f"{memory or 'all'}{', linear' if has_base else ''}"
             for memory, _, _, has_base in self._adaptive_core().groups
         ]
-        return [*groups, "linear", "linear, 0.999", "linear, 0.98"]
+        return [*groups, "linear", "linear, 0.999", "linear, 0.98", "mean"]
 
     @property
     def memory_weights_(self) -> Floats:

@@ -72,7 +72,7 @@ KINDS = {
         "partial_fit_predict",
         [
             *("all", "60", "15", "all, linear", "60, linear", "15, linear"),
-            *("linear", "linear, 0.999", "linear, 0.98"),
+            *("linear", "linear, 0.999", "linear, 0.98", "mean"),
         ],
     ),
 }

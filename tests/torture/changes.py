@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, river
+from amforest import (
+    AdaptiveAMFClassifier,
+    AdaptiveAMFRegressor,
+    AMFClassifier,
+    AMFRegressor,
+    river,
+)
 from amforest.model_io import safetensors_bytes
 
 SEED = int(os.environ.get("TORTURE_SEED", "0"))
@@ -49,6 +55,17 @@ def adaptive() -> Any:
     for i in range(26):
         x = ["abc"[i % 3] if i % 5 else None, i * 0.618 % 1]
         model.learn_one(x, "nyz"[i * i % (2 + i // 20)], [1.0, 0.5][i % 7 == 0])
+    assert model._core.state()["trees"]["is_regrown"].sum() > 1
+    return model
+
+
+def adaptive_regressor() -> Any:
+    """With linear bases, categories and gaps, in the middle of regrowths."""
+    few = {"n_estimators": 1, "memories": (None, 8), "row_limit": 32, "n_candidates": 1_500}
+    model = AdaptiveAMFRegressor(**few, categorical_features=[0], random_state=1)
+    for i in range(26):
+        x = ["abc"[i % 3] if i % 5 else None, i * 0.618 % 1]
+        model.learn_one(x, i * i % 7 + 100.0, [1.0, 0.5][i % 7 == 0])
     assert model._core.state()["trees"]["is_regrown"].sum() > 1
     return model
 
@@ -94,7 +111,10 @@ class Original:
 def originals() -> tuple[Original, ...]:
     return tuple(
         original(make.__name__, make().to_bytes())
-        for make in (classifier, regressor, river_classifier, adaptive, river_adaptive)
+        for make in (
+            *(classifier, regressor, river_classifier),
+            *(adaptive, adaptive_regressor, river_adaptive),
+        )
     )
 
 

@@ -20,7 +20,13 @@ from numpy.random import Generator, RandomState
 from result import Report, Result
 
 import amforest
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, river
+from amforest import (
+    AdaptiveAMFClassifier,
+    AdaptiveAMFRegressor,
+    AMFClassifier,
+    AMFRegressor,
+    river,
+)
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io.model_file import from_bytes
 
@@ -174,15 +180,19 @@ class Case:
         """Trees are regrown all the time, and for many rows if there are many candidates."""
         params = {
             "memories": self.any_of([(None, 30, 8), [15], (8, None)]),
-            "honest_memories": self.any_of([[], (20,), (None, 8)]),
             "n_candidates": self.any_of([1, 5, 30, 700]),
-            "mixer_rate": self.any_of([0, 0.01, 0.3]),
             "row_limit": self.any_of([16, 40, 65_536]),
-            "step": self.any_of([1.0, 0.3]),
             "use_aggregation": self.chance(0.8),
-            "dirichlet": self.any_of([None, 0.7]),
-            "max_nodes": self.any_of([None, None, 20_000]),
+            "max_nodes": self.any_of([None, None, 30_000]),
             "max_bytes": self.any_of([None, None, 9_000_000]),
+        }
+        if not self.is_classifier:
+            return params
+        params |= {
+            "honest_memories": self.any_of([[], (20,), (None, 8)]),
+            "mixer_rate": self.any_of([0, 0.01, 0.3]),
+            "step": self.any_of([1.0, 0.3]),
+            "dirichlet": self.any_of([None, 0.7]),
         }
         return params if self.is_river else params | self.announced()
 
@@ -268,7 +278,8 @@ class Case:
         predict = model.predict_proba if self.is_classifier else model.predict_by_tree
         tables = [model.tree_table(i).tobytes() for i in range(model._core.n_trees)]
         if self.is_adaptive:
-            tables += [model.memory_weights_, model.predict_proba_by_memory(X)]
+            by_memory = "predict_proba_by_memory" if self.is_classifier else "predict_by_memory"
+            tables += [model.memory_weights_, getattr(model, by_memory)(X)]
         queries = (predict, model.predict, model.apply, model.weighted_depth)
         return [stats, model.categories_, tables, *(query(X) for query in queries)]
 
@@ -296,16 +307,19 @@ CLASSES = {
     "AMFClassifier": AMFClassifier,
     "AdaptiveAMFClassifier": AdaptiveAMFClassifier,
     "AMFRegressor": AMFRegressor,
+    "AdaptiveAMFRegressor": AdaptiveAMFRegressor,
     "MondrianForestClassifier": MondrianForestClassifier,
 }
 MODELS: dict[str, Callable[[Case], dict[str, Any]]] = {
     "AMFClassifier": Case.of_classifier,
     "AdaptiveAMFClassifier": Case.of_adaptive,
     "AMFRegressor": Case.of_regressor,
+    "AdaptiveAMFRegressor": Case.of_adaptive,
     "MondrianForestClassifier": Case.of_mondrian,
     "river.AMFClassifier": Case.of_classifier,
     "river.AdaptiveAMFClassifier": Case.of_adaptive,
     "river.AMFRegressor": Case.of_regressor,
+    "river.AdaptiveAMFRegressor": Case.of_adaptive,
 }
 
 

@@ -148,7 +148,12 @@ class Models:
     """Models that have learned n rows, and more rows for them."""
 
     def __init__(self, n: int) -> None:
-        from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+        from amforest import (
+            AdaptiveAMFClassifier,
+            AdaptiveAMFRegressor,
+            AMFClassifier,
+            AMFRegressor,
+        )
         from amforest.baselines import MondrianForestClassifier
 
         rng = np.random.default_rng(0)
@@ -177,6 +182,10 @@ class Models:
         self.adaptive = AdaptiveAMFClassifier(1, **short, categorical_features=[0], random_state=0)
         for _ in range(2):
             self.adaptive.partial_fit(self.codes, self.labels)
+        few = {"memories": (None, 8), "n_candidates": 800, "random_state": 0}
+        self.adaptive_numbers = AdaptiveAMFRegressor(1, **few, categorical_features=[0])
+        for _ in range(2):
+            self.adaptive_numbers.partial_fit(self.codes, self.y)
         bytes_ = {"max_bytes": 200_000, "classes": [0, 1], "n_jobs": 2}
         self.full = AdaptiveAMFClassifier(1, **short | bytes_, random_state=0)
         self.full.partial_fit(self.many, self.many_labels).partial_fit(self.X, self.labels)

@@ -19,7 +19,14 @@ from typing import Any
 
 from result import Report, Result
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, Checkpoint, river
+from amforest import (
+    AdaptiveAMFClassifier,
+    AdaptiveAMFRegressor,
+    AMFClassifier,
+    AMFRegressor,
+    Checkpoint,
+    river,
+)
 from amforest.model_io.model_file import from_bytes
 
 TITLE = "killed runs"
@@ -59,6 +66,7 @@ KINDS = [
     Kind(lambda: AMFClassifier(2, random_state=0), row, label),
     Kind(lambda: AdaptiveAMFClassifier(**ADAPTIVE, random_state=0), row, label),
     Kind(lambda: AMFRegressor(2, random_state=1), row, lambda i: i * 0.1 % 3),
+    Kind(lambda: AdaptiveAMFRegressor(**ADAPTIVE, random_state=1), row, lambda i: i * 0.1 % 3),
     Kind(lambda: river.AMFClassifier(2, seed=2), named, lambda i: i % 3 == 0),
     Kind(lambda: river.AdaptiveAMFClassifier(**ADAPTIVE, seed=2), named, lambda i: i % 3 == 0),
 ]

@@ -359,10 +359,10 @@ def drop_numbers(core: Core, n_numbers: int) -> Core:
 
 def _drop_linear(state: Floats, n_before: int, n_after: int) -> Floats:
     """Drop the last features from the state of linear experts: see linear_experts.hpp."""
-    reference, rest = state[:1], state[1:]
+    labels, rest = state[:4], state[4:]
     features, rest = np.split(rest, [7 * n_before])
     kept = np.append(np.arange(n_after), n_before)  # the intercept is last
-    parts = [reference, features[: 7 * n_after]]
+    parts = [labels, features[: 7 * n_after]]
     n = n_before + 1
     for expert in np.split(rest, len(FORGETTING)):
         slopes, inverse, sums = np.split(expert, [n, n + n * n])

@@ -1,4 +1,5 @@
 // Linear regressions that learn row by row and forget at different rates: recursive least squares.
+// The last expert is the mean of all labels, for streams in which features tell nothing.
 //
 // With forgetting f, the information is A <- f A + w z z', with a prior that does not fade: each
 // row restores that of one slope in turn. P = 1 / A. Features are z = (x - center) / scale; these
@@ -44,9 +45,10 @@ class LinearExperts {
         : LinearExperts(first, n_numbers) {
         n_rows_ = earlier.n_rows_;
         reference_ = earlier.reference_;
+        labels_ = earlier.labels_;
         std::ranges::copy(earlier.features_, features_.begin());
         const auto place = [&](std::size_t j) { return j < earlier.n_ ? j : n_; };
-        for (std::size_t e = 0; e < size(); ++e) {
+        for (std::size_t e = 0; e < experts_.size(); ++e) {
             const Expert &from = earlier.experts_[e];
             for (std::size_t j = 0; j <= earlier.n_; ++j) {
                 experts_[e].slopes[place(j)] = from.slopes[j];
@@ -59,7 +61,7 @@ class LinearExperts {
         list_active();
     }
 
-    static std::size_t size() { return kForgetting.size(); }
+    static constexpr std::size_t size() { return kForgetting.size() + 1; }
     std::size_t bytes() const {
         return experts_.size() * (n_ + 1) * (n_ + 2) * sizeof(double) + n_ * sizeof(Feature);
     }
@@ -72,7 +74,7 @@ class LinearExperts {
         }
         std::vector<double> &z = scratch(n_ + 1);
         standardise(row, z, true);
-        for (std::size_t e = 0; e < size(); ++e) {
+        for (std::size_t e = 0; e < experts_.size(); ++e) {
             const Expert &expert = experts_[e];
             double mean = reference_, leverage = 0;
             for (std::size_t j = 0; j <= n_; ++j) {
@@ -85,6 +87,8 @@ class LinearExperts {
             out[2 * e] = mean;
             out[2 * e + 1] = expert.variance() * (1 + leverage);
         }
+        out[2 * experts_.size()] = reference_ + labels_.mean;
+        out[2 * experts_.size() + 1] = labels_.variance() * (1 + 1 / labels_.weight);
     }
 
     void learn(const float *row, double y, double weight) {
@@ -93,8 +97,9 @@ class LinearExperts {
         ++n_rows_;
         if (std::has_single_bit(n_rows_)) set_scales();
         standardise(row, z_, false);
-        for (std::size_t e = 0; e < size(); ++e)
+        for (std::size_t e = 0; e < experts_.size(); ++e)
             learn(experts_[e], kForgetting[e], y - reference_, weight);
+        labels_.add(y - reference_, weight);
     }
 
     // The model file: calls use(value) for each number that makes the experts.
@@ -116,7 +121,8 @@ class LinearExperts {
                 !(expert.squares >= 0 && expert.squares <= 1e200) ||
                 !(expert.weight >= 0 && is_number(expert.weight)))
                 return false;
-        return is_number(reference_);
+        return is_number(reference_) && is_number(labels_.mean) && labels_.weight > 0 &&
+               labels_.weight <= 1e140 && labels_.squares >= 0 && labels_.squares <= 1e200;
     }
     void set_n_rows(std::size_t n_rows) {
         n_rows_ = n_rows;
@@ -142,6 +148,19 @@ class LinearExperts {
         double spread() const { return n > 0 ? std::sqrt(m2 / n) : 0; }
     };
 
+    // Distances from the reference.
+    struct Labels {
+        double weight = 0, mean = 0, squares = 0;
+
+        void add(double y, double w) {
+            const double distance = y - mean;
+            weight += w;
+            mean += w / weight * distance;
+            squares += w * distance * (y - mean);
+        }
+        double variance() const { return squares / weight; }
+    };
+
     struct Expert {
         std::vector<double> slopes;  // and the intercept, last
         std::vector<double> inverse; // P
@@ -150,7 +169,9 @@ class LinearExperts {
     };
 
     template <class Self, class Use> static void visit(Self &self, const Use &use) {
-        use(self.reference_);
+        for (auto *value :
+             {&self.reference_, &self.labels_.weight, &self.labels_.mean, &self.labels_.squares})
+            use(*value);
         for (auto &feature : self.features_)
             for (auto *value : {&feature.n, &feature.mean, &feature.m2, &feature.lower,
                                 &feature.upper, &feature.center, &feature.scale})
@@ -255,6 +276,7 @@ class LinearExperts {
     std::size_t first_, n_;
     std::size_t n_rows_ = 0;
     double reference_ = 0; // the first label
+    Labels labels_;
     std::vector<Feature> features_;
     std::vector<std::uint32_t>
         active_; // features with a scale: columns without values are not there
