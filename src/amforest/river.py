@@ -580,7 +580,7 @@ class AdaptiveAMFRegressor(_Regressor):
     >>> from amforest.river import AdaptiveAMFRegressor
     >>> model = AdaptiveAMFRegressor(seed=1)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    MAE: 0.253066
+    MAE: 0.247047
     """
 
     _estimator = regressor.AdaptiveAMFRegressor

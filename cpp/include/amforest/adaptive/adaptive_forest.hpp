@@ -287,7 +287,15 @@ template <class Task> class AdaptiveForest {
                 {common.options.max_bytes, common.options.max_nodes, common.adaptive.row_limit,
                  Store::row_bytes(common.layout.n_features()), probe.split_bytes(),
                  padded(n_columns) * sizeof(float) + 128 + 192 * n_codes, // two tables of numbers
-                 common.adaptive.n_estimators}};
+                 common.adaptive.n_estimators, fixed_bytes(common)}};
+    }
+
+    // Of linear experts and bases.
+    static std::size_t fixed_bytes(const Common &common) {
+        const auto n_bases = static_cast<std::size_t>(
+            std::ranges::count(common.adaptive.groups, true, &Group::has_base));
+        return Experts::bytes_for(common.layout.n_numbers) +
+               n_bases * common.adaptive.n_estimators * LinearFit::bytes_for(common.columns.size());
     }
 
     static Tree empty_tree(const Common &common, const AdaptiveSizes &sizes, std::size_t t,

@@ -22,6 +22,7 @@ struct SizeLimits {
     std::size_t split_bytes = 0; // of a leaf and an inner node
     std::size_t grown_bytes = 0; // of a row while a tree is regrown from it
     std::size_t n_trees = 0;     // of each group
+    std::size_t fixed_bytes = 0; // whatever the number of rows
 };
 
 struct AdaptiveSizes {
@@ -55,6 +56,8 @@ struct AdaptiveSizes {
         store_rows = limits.row_limit;
         std::size_t bytes = limits.max_bytes;
         if (bytes != kUnlimited) {
+            if (bytes < limits.fixed_bytes) return false;
+            bytes -= limits.fixed_bytes;
             const std::size_t affordable = bytes / 4 / limits.store_bytes;
             if (capacity(kLeastMemory) > affordable) return false;
             store_rows = std::min(store_rows, (affordable - kChunk) / 5 * 4);

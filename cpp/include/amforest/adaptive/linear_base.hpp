@@ -75,6 +75,12 @@ class LinearFit {
     std::size_t bytes() const {
         return columns_.size() * sizeof(Moments) + gram_.size() * sizeof(double);
     }
+    // Of a fit to so many columns, and of two bases.
+    static std::size_t bytes_for(std::size_t n_columns) {
+        const std::size_t n = std::min(n_columns, kMostLinear);
+        return n_columns * sizeof(Moments) + n * (n + 1) / 2 * sizeof(double) +
+               2 * n * sizeof(LinearBase::Term);
+    }
 
     void start(std::size_t n_columns, double first_label) {
         n_columns_ = n_columns;

@@ -62,8 +62,10 @@ class LinearExperts {
     }
 
     static constexpr std::size_t size() { return kForgetting.size() + 1; }
-    std::size_t bytes() const {
-        return experts_.size() * (n_ + 1) * (n_ + 2) * sizeof(double) + n_ * sizeof(Feature);
+    std::size_t bytes() const { return bytes_for(n_); }
+    static std::size_t bytes_for(std::size_t n_numbers) {
+        const std::size_t n = std::min(n_numbers, kMostLinear);
+        return kForgetting.size() * (n + 1) * (n + 2) * sizeof(double) + n * sizeof(Feature);
     }
 
     // The mean and the squared scale of each expert.
@@ -290,6 +292,7 @@ struct NoExperts {
     NoExperts(const NoExperts &, std::size_t, std::size_t) {}
     static std::size_t size() { return 0; }
     static std::size_t bytes() { return 0; }
+    static std::size_t bytes_for(std::size_t) { return 0; }
     void predict(const float *, std::span<double>) const {}
     template <class Label> void learn(const float *, Label, double) {}
 };
