@@ -9,7 +9,9 @@ import numpy as np
 from core_forests import OPTIONS, STRUCTURE, seeds
 
 from amforest import _core
-from amforest.reference.adaptive import AdaptiveForest, Group
+from amforest.reference.adaptive import AdaptiveForest
+from amforest.reference.adaptive_classes import ClassTask
+from amforest.reference.regrowth import Group
 from helpers import NEGLIGIBLE, TOLERANCE, reference_table
 
 PLAIN, LONGEST = (None, False, True), (None, False, False)  # memory, is honest, is plain
@@ -55,15 +57,13 @@ def reference_of(forest: Any) -> AdaptiveForest:
     options = {name: state["options"][name] for name in OPTIONS}
     max_nodes, n_trees = state["options"]["max_nodes"], forest.n_trees
     return AdaptiveForest(
+        task=ClassTask(state["n_classes"], state["dirichlet"], state["mixer_rate"]),
         groups=[Group(*group) for group in state["groups"]],
         seeds=state["trees"]["seeds"].tolist(),
-        n_classes=state["n_classes"],
-        dirichlet=state["dirichlet"],
         n_codes=len(state["categories"]),
         n_estimators=state["n_estimators"],
         n_candidates=state["n_candidates"],
         row_limit=state["row_limit"],
-        mixer_rate=state["mixer_rate"],
         max_leaves=math.inf if max_nodes is None else max_nodes // n_trees // 3,
         tree_options=options,
     )
