@@ -112,12 +112,10 @@ class LinearExpert:
             j = n_rows % self.n
             self.information[j, j] += self.n * (1 - f)
 
-    def convert(self, ratios: Reals, shifts: Reals) -> None:
-        """Z_j = ratio_j z'_j + shift_j: predict the same from z'."""
-        matrix = np.diag(np.append(ratios, 1.0))
-        matrix[:-1, -1] = shifts
-        self.information = matrix.T @ self.information @ matrix
-        self.products = matrix.T @ self.products
+    def convert(self, matrix: Reals) -> None:
+        """Predict the same from z' = M z: A' = M A M', b' = M b."""
+        self.information = matrix @ self.information @ matrix.T
+        self.products = matrix @ self.products
 
 
 class LinearExperts:
@@ -170,9 +168,10 @@ class LinearExperts:
             values = column[~np.isnan(column)]
             if len(set(values)) > 1:
                 centers[j], scales[j] = values.mean(), 1 / values.std()
-        is_known = self.scales > 0  # of others nothing was learned
-        ratios = np.where(is_known, self.scales / np.where(scales > 0, scales, 1.0), 1.0)
-        shifts = (centers - self.centers) * self.scales
+        matrix = np.eye(len(centers) + 1)
+        for j in np.flatnonzero(self.scales):  # of other features nothing was learned
+            matrix[j, j] = scales[j] / self.scales[j]
+            matrix[j, -1] = (self.centers[j] - centers[j]) * scales[j]
         for expert in self.experts:
-            expert.convert(ratios, shifts)
+            expert.convert(matrix)
         self.centers, self.scales = centers, scales
