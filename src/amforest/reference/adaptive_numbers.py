@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,14 @@ from scipy import stats
 
 from amforest.reference import Floats, Generator
 from amforest.reference.linear_models import Reals
+from amforest.reference.regrowth import running_sum
 from amforest.reference.student_t import StudentT, StudentTree
 
 
 def gain(values: Floats, threshold: float, y: Reals, weight: Reals) -> float:
     """Return by how much a split reduces the sum of squares: n_0 n_1 / n (ȳ_0 - ȳ_1)².
 
-    Only of the rows whose value is not missing.
+    Only of the rows whose value is not missing. A part of 1e-15 of it is rounding: no gain.
     """
     labels = y - np.average(y, weights=weight)  # so that little cancels
     left, right = values <= threshold, values > threshold
@@ -26,7 +28,13 @@ def gain(values: Floats, threshold: float, y: Reals, weight: Reals) -> float:
         return 0.0
     means = (weight[side] @ labels[side] for side in (left, right))
     distance = next(means) / n_left - next(means) / n_right
-    return float(n_left * n_right / (n_left + n_right) * distance**2)
+    reduction = float(n_left * n_right / (n_left + n_right) * distance**2)
+    return reduction if reduction > 1e-15 * (weight @ labels**2) else 0.0
+
+
+def mean_of(values: Reals) -> float:
+    """Return the mean: of equal numbers, that number to the last bit."""
+    return float(values[0] + (values - values[0]).mean())
 
 
 class LeastSquaresMixer:
@@ -45,16 +53,17 @@ class LeastSquaresMixer:
         self.squares = self.total = 0.0
 
     def mix(self, means: Reals) -> float:
-        center, margin = means.mean(), (means.max() - means.min()) / 2
+        center, margin = mean_of(means), (means.max() - means.min()) / 2
         mixed = center + self.weights @ (means - center)
         return float(np.clip(mixed, means.min() - margin, means.max() + margin))
 
     def learn(self, means: Reals, y: float, weight: float) -> None:
         f, w = self.FORGETTING, min(weight, 10.0)
-        distances, error = means - means.mean(), y - float(means.mean())
+        distances, error = means - mean_of(means), y - mean_of(means)
         self.products = f * self.products + w * np.outer(distances, distances)
         self.targets = f * self.targets + w * distances * error
-        self.squares = f * self.squares + w * error**2
+        if self.total > 0:  # before the first label the experts know nothing
+            self.squares = f * self.squares + w * error**2
         self.total = f * self.total + w
         if self.squares > 0:
             ridge = self.RIDGE * self.squares / self.total * np.eye(len(means))
@@ -143,7 +152,12 @@ class NumberTask:
         """Return the distance from the first label, for which float32 suffices."""
         return lambda y: y - first_label
 
+    def unit(self, statistics: Reals, weight: Reals) -> float:
+        """Return the root mean square: so the unit of the labels does not matter."""
+        squares = running_sum(weight * statistics**2)
+        return math.sqrt(squares / running_sum(weight)) if squares > 0 else 1.0
+
     def join(self, by_tree: Reals) -> Reals:
         """Return the mean of a group, and the squared scale of the mixture of its trees."""
         means, squares = by_tree.T
-        return np.array([means.mean(), squares.mean() + means.var()])
+        return np.array([mean_of(means), squares.mean() + means.var()])

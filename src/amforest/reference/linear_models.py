@@ -169,7 +169,7 @@ class LinearExperts:
             if len(set(values)) > 1:
                 centers[j], scales[j] = values.mean(), 1 / values.std()
         matrix = np.eye(len(centers) + 1)
-        for j in np.flatnonzero(self.scales):  # of other features nothing was learned
+        for j in np.flatnonzero(self.scales).tolist():  # of others nothing was learned
             matrix[j, j] = scales[j] / self.scales[j]
             matrix[j, -1] = (self.centers[j] - centers[j]) * scales[j]
         for expert in self.experts:

@@ -79,12 +79,13 @@ class CategoryNumbers {
 
     void count_row(double statistic, double weight) { total_.add(statistic, weight); }
 
-    void finish() {
+    // Numbers are divided by `unit`.
+    void finish(double unit) {
         const double mean = total_.weight > 0 ? total_.sum / total_.weight : 0;
-        prior_ = static_cast<float>(mean);
+        prior_ = static_cast<float>(mean / unit);
         for (std::size_t i = 0; i < starts_.back(); ++i)
-            entries_[i].value =
-                static_cast<float>((sums_[i].sum + kPrior * mean) / (sums_[i].weight + kPrior));
+            entries_[i].value = static_cast<float>((sums_[i].sum + kPrior * mean) /
+                                                   (sums_[i].weight + kPrior) / unit);
     }
 
     // The model file: calls use(code, value) for each category of feature f, in their order.

@@ -214,11 +214,12 @@ template <class Task> class Regrowth {
             grower_.set_row(i, y, weight, chooses, is_counted);
             if (!chooses || !is_counted) return;
             const double statistic = contrast_.of(y);
+            contrast_.count(statistic, weight);
             numbers_.count_row(statistic, weight);
             const float *x = store.features(first_ + i);
             for (std::size_t f = 0; f < n_codes; ++f) numbers_.count(f, x[f], statistic, weight);
         });
-        if (phase_ != Phase::kRead && learns) numbers_.finish();
+        if (phase_ != Phase::kRead && learns) numbers_.finish(contrast_.unit());
         return count * 4;
     }
 
