@@ -167,11 +167,12 @@ GOLDEN: dict[str, Golden] = {
         n_learned=40,
     ),
     "regressor": Golden(lambda: AMFRegressor(**params(step=None, bound=8.0)), label=target),
+    "regressor_auto": Golden(lambda: AMFRegressor(**params()), label=target),  # of 12 rows
     "regressor_box": Golden(
-        lambda: AMFRegressor(**BOX, split_prior=(0.4, 1.0)), full_row, target, weight
+        lambda: AMFRegressor(**BOX, split_prior=(0.4, 1.0), step=1.0), full_row, target, weight
     ),
     "regressor_frame": FromFrame(
-        lambda: AMFRegressor(**params(use_aggregation=False)), mixed_row, target
+        lambda: AMFRegressor(**params(use_aggregation=False, step=1.0)), mixed_row, target
     ),
     "mondrian_forest": Golden(
         lambda: MondrianForestClassifier(**params(lifetime=50.0)), label=label
@@ -183,9 +184,14 @@ GOLDEN: dict[str, Golden] = {
         lambda: river.AMFClassifier(2, seed=1, **NO_LIMIT), named_row, lambda i: i % 3 == 0, weight
     ),
     "river_others": Golden(
-        lambda: river.AMFRegressor(2, seed=1, max_categories=2), named_row, target
+        lambda: river.AMFRegressor(2, step=1.0, seed=1, max_categories=2), named_row, target
     ),
-    "river_regressor": Golden(lambda: river.AMFRegressor(2, seed=1, **NO_LIMIT), named_row, target),
+    "river_auto": Golden(
+        lambda: river.AMFRegressor(2, seed=1, **NO_LIMIT), named_row, target, weight
+    ),
+    "river_regressor": Golden(
+        lambda: river.AMFRegressor(2, step=1.0, seed=1, **NO_LIMIT), named_row, target
+    ),
 }
 
 

@@ -13,12 +13,15 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks import machine
-from benchmarks.quality.checks import Check, checks
-from benchmarks.quality.contenders import CONTENDERS
-from benchmarks.quality.measuring import BY_REQUEST, SECTIONS, Session, wanted_streams
+from benchmarks.quality.bars import Check
+from benchmarks.quality.checks import checks
+from benchmarks.quality.measuring import GROUPS, SECTIONS, sections_of
 from benchmarks.quality.page import write_page
 from benchmarks.quality.plan import FULL, QUICK, Plan
+from benchmarks.quality.regression_contenders import EVERYONE
+from benchmarks.quality.regression_streams import REGRESSION_STREAMS
 from benchmarks.quality.results import Results, read_results
+from benchmarks.quality.session import Session, wanted_streams
 from benchmarks.quality.streams import STREAMS
 from benchmarks.terminal import Bars
 
@@ -40,8 +43,8 @@ def main() -> int:
     with Bars(console) as bars:
         streams = wanted_streams(plan, options.streams, bars.say)
         is_partial = bool(options.streams or options.contenders)
-        session = Session(plan, bars, results, streams, is_partial, options.again)
-        for name in options.only or [name for name in SECTIONS if name not in BY_REQUEST]:
+        session = Session(plan, bars, results, *streams, is_partial, options.again, options.workers)
+        for name in sections_of(options.only or []):
             SECTIONS[name](session)
             _describe_run(results, plan, session)
             results.write(path)
@@ -96,18 +99,23 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--to", type=Path, help="folder of quality.md; docs, or build/quality-quick if quick"
     )
-    parser.add_argument("--only", action="append", choices=SECTIONS, help="only this section")
+    parser.add_argument(
+        "--only", action="append", choices=[*SECTIONS, *GROUPS], help="only this section, or group"
+    )
     parser.add_argument(
         "--streams",
-        type=partial(_names, STREAMS),
+        type=partial(_names, [*STREAMS, *REGRESSION_STREAMS]),
         default=[],
         help="only these streams, with commas between; the others' last results stay on the page",
     )
     parser.add_argument(
         "--contenders",
-        type=partial(_names, CONTENDERS),
+        type=partial(_names, EVERYONE),
         default=[],
         help="only these contenders, in the same way",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=2, help="processes of the sections that do not measure time"
     )
     parser.add_argument("--again", action="store_true", help="do not use the kept long run")
     return parser.parse_args()

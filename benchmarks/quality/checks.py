@@ -1,53 +1,24 @@
 """The figures that the adaptive forest must reach, each with its bar."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from statistics import geometric_mean
 
 from benchmarks.quality import held_out, long_stream, speed
+from benchmarks.quality.bars import Check, latency_checks, long_checks, mean_and_worst
 from benchmarks.quality.contenders import ADAPTIVE, AMF, ARF_10, ARF_100, RIVER_ARF, SRP_10
 from benchmarks.quality.measuring import HELD_OUT, LATENCY, LONG, MAIN, RECOVERY, SPEED
+from benchmarks.quality.regression_checks import regression_checks
 from benchmarks.quality.results import Results, Table
 from benchmarks.quality.streams import PAPER, STREAMS
 from benchmarks.quality.variants import CODES, CODES_AND_ID, NOISE, SCALES
 
 
-@dataclass(frozen=True)
-class Check:
-    """A figure, its bar, and whether it is reached."""
-
-    name: str
-    value: float
-    bar: float
-    case: str = ""  # the worst one
-    at_least: bool = False
-    digits: int = 3
-
-    @property
-    def is_passed(self) -> bool:
-        """Whether the figure reaches its bar."""
-        return self.value >= self.bar if self.at_least else self.value <= self.bar
-
-    @property
-    def verdict(self) -> str:
-        """Passed or missed."""
-        return "passed" if self.is_passed else "missed"
-
-    @property
-    def value_text(self) -> str:
-        """The figure, with the case if it is that of one."""
-        text = f"{self.value:,.{self.digits}f}"
-        return f"{text} ({self.case})" if self.case else text
-
-    @property
-    def bar_text(self) -> str:
-        """The bar with its direction."""
-        return f"{'≥' if self.at_least else '≤'} {self.bar:,g}"
-
-
 def checks(results: Results) -> list[Check]:
     """Return the figures that were measured."""
-    parts = (_main, _accuracy, _held_out, _recovery, _robust, _identifier, _speed, _latency, _long)
+    parts = (
+        *(_main, _accuracy, _held_out, _recovery, _robust, _identifier, _speed, _latency, _long),
+        regression_checks,
+    )
     return [check for part in parts for check in part(results)]
 
 
@@ -88,24 +59,14 @@ def over_codes(results: Results, key: str) -> dict[str, float]:
     }
 
 
-def _mean_and_worst(name: str, by_case: dict[str, float], mean: float, worst: float) -> list[Check]:
-    if not by_case:
-        return []
-    case = max(by_case, key=lambda key: by_case[key])
-    return [
-        Check(f"{name}, geometric mean of {len(by_case)}", geometric_mean(by_case.values()), mean),
-        Check(f"{name}, worst", by_case[case], worst, case),
-    ]
-
-
 def _main(results: Results) -> Iterator[Check]:
     table = results.table(MAIN)
     paper = {name: row for name, row in table.items() if STREAMS[name].group == PAPER}
     over_amf = ratios(paper, lambda row: row.get(AMF))
-    yield from _mean_and_worst("log-loss over AMF's, the paper's data sets", over_amf, 0.55, 0.97)
+    yield from mean_and_worst("log-loss over AMF's, the paper's data sets", over_amf, 0.55, 0.97)
     over_peers = ratios(table, better_of_two)
     title = "log-loss over the better of ARF-10's and SRP-10's, all streams"
-    yield from _mean_and_worst(title, over_peers, 0.55, 1.03)
+    yield from mean_and_worst(title, over_peers, 0.55, 1.03)
 
 
 def _accuracy(results: Results) -> Iterator[Check]:
@@ -149,13 +110,13 @@ def _robust(results: Results) -> Iterator[Check]:
         (NOISE, "50 columns of noise: log-loss over that without", 1.35),
     ):
         by_case = over_plain(results, variant, ADAPTIVE)
-        yield from _mean_and_worst(title, by_case, bar, bar)
+        yield from mean_and_worst(title, by_case, bar, bar)
 
 
 def _identifier(results: Results) -> Iterator[Check]:
     for key, what, bar in (("log_loss", "log-loss", 1.03), ("us_per_row", "time", 1.5)):
         title = f"a column of unique IDs: {what} over that without"
-        yield from _mean_and_worst(title, over_codes(results, key), bar, bar)
+        yield from mean_and_worst(title, over_codes(results, key), bar, bar)
 
 
 def _speed(results: Results) -> Iterator[Check]:
@@ -168,18 +129,9 @@ def _speed(results: Results) -> Iterator[Check]:
 
 
 def _latency(results: Results) -> Iterator[Check]:
-    row = results.table(LATENCY).get(ADAPTIVE)
-    if row:
-        for quantile, name, bar in (("p99.9", "99.9th percentile", 15), ("max", "maximum", 60)):
-            value = row[f"cpu {quantile}"] / row["cpu median"]
-            yield Check(f"`learn_one`, 20 features: {name} over the median", value, bar, digits=1)
+    yield from latency_checks(results.table(LATENCY).get(ADAPTIVE), "`learn_one`, 20 features")
 
 
 def _long(results: Results) -> Iterator[Check]:
-    row = results.table(LONG).get(ADAPTIVE)
-    if row:
-        n_rows, limit = row["n_rows"], long_stream.MAX_BYTES / 1e6
-        title = f"{n_rows:,} rows with drift, `max_bytes` of 200 MB"
-        yield Check(f"{title}: peak of the model, MB", row["peak_bytes"] / 1e6, limit, digits=0)
-        value = row["losses"][-1] / row["losses"][0]
-        yield Check(f"{title}: log-loss of the last tenth over that of the first", value, 1.02)
+    title = "rows with drift, `max_bytes` of 200 MB"
+    yield from long_checks(results.table(LONG).get(ADAPTIVE), title, long_stream.MAX_BYTES)

@@ -9,10 +9,9 @@ from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.importing import import_library
 from benchmarks.quality.streams import Floats, Stream
@@ -25,17 +24,21 @@ ONELEARN, RIVER_AMF, RIVER_ARF = "onelearn", "river AMF", "river ARF"
 ARF_10, ARF_100, SRP_10, LB_10 = "ARF-10", "ARF-100", "SRP-10", "LB-10"
 
 
+S = TypeVar("S")
+
+
 @dataclass(frozen=True)
-class Contender:
-    """A learner with default parameters."""
+class Contender(Generic[S]):
+    """A learner with default parameters, of streams of one type."""
 
     name: str
     about: str
     package: str
-    test_then_train: Callable[[Stream, int], Run]
+    test_then_train: Callable[[S, int], Run]
     n_seeds: int = 1
     max_rows: int = 20_000
     only_drift: bool = False  # too slow for all streams
+    find_gap: Callable[[], str] = str  # what this amforest lacks; empty if nothing
 
     @property
     def version(self) -> str:
@@ -52,12 +55,16 @@ class Contender:
             return f"{self.package} is not installed"
         if self.package == "capymoa" and shutil.which("java") is None:
             return "Java is not installed; Debian's package is default-jre-headless"
-        if self.name == ADAPTIVE and not hasattr(import_library("amforest"), ADAPTIVE_CLASS):
-            return f"this amforest has no {ADAPTIVE_CLASS}"
-        return ""
+        return self.find_gap()
 
 
 ADAPTIVE_CLASS = "AdaptiveAMFClassifier"
+
+
+def without_class(class_name: str) -> str:
+    """Return that amforest lacks a class; empty if it has it."""
+    has_class = hasattr(import_library("amforest"), class_name)
+    return "" if has_class else f"this amforest has no {class_name}"
 
 
 @cache
@@ -76,15 +83,15 @@ def _digest() -> str:
     return content.hexdigest()[:8]
 
 
-def scaled(stream: Stream) -> Floats:
+def scaled(X: Floats) -> Floats:
     """Return the features in [0, 1], scaled with the whole stream as in the paper."""
-    low, high = stream.X.min(axis=0), stream.X.max(axis=0)
-    result: Floats = (stream.X - low) / np.where(high > low, high - low, 1.0)
+    low, high = X.min(axis=0), X.max(axis=0)
+    result: Floats = (X - low) / np.where(high > low, high - low, 1.0)
     return result
 
 
 def new_model(class_name: str, seed: int, **options: Any) -> Any:
-    """Return a classifier of ours."""
+    """Return an estimator of ours."""
     return getattr(import_library("amforest"), class_name)(random_state=seed, **options)
 
 
@@ -93,7 +100,7 @@ def _ours(class_name: str, is_scaled: bool, stream: Stream, seed: int, **options
     if stream.categorical:
         options["categorical_features"] = list(stream.categorical)
     model = new_model(class_name, seed, **options)
-    X = scaled(stream) if is_scaled else stream.X
+    X = scaled(stream.X) if is_scaled else stream.X
     classes = np.arange(stream.n_classes)
     start = time.process_time()
     predictions = model.partial_fit_predict_proba(X, stream.y, classes=classes)
@@ -105,7 +112,7 @@ def run_ours(class_name: str, stream: Stream, seed: int, **options: Any) -> Run:
     return _ours(class_name, False, stream, seed, **options)
 
 
-def _one_by_one(
+def one_by_one(
     predict: Callable[[Any], Any],
     learn: Callable[[Any, Any], Any],
     rows: Iterable[tuple[Any, Any]],
@@ -122,24 +129,24 @@ def _one_by_one(
 def _onelearn(stream: Stream, seed: int) -> Run:
     """Run onelearn unseeded: with a seed it repeats its draws in every call."""
     model_type = import_library("onelearn").AMFClassifier
-    X, y = scaled(stream).astype(np.float32), stream.y.astype(np.float32)
+    X, y = scaled(stream.X).astype(np.float32), stream.y.astype(np.float32)
     warm = model_type(stream.n_classes)
     warm.partial_fit(X[:20], y[:20])  # it compiles here
     warm.predict_proba(X[:1])
     model = model_type(stream.n_classes)
     rows = list(zip(X[1:, None], y[1:, None], strict=True))
     model.partial_fit(X[:1], y[:1])  # it predicts nothing before
-    predictions, seconds = _one_by_one(model.predict_proba, model.partial_fit, rows)
+    predictions, seconds = one_by_one(model.predict_proba, model.partial_fit, rows)
     unknown = np.full((1, stream.n_classes), 1 / stream.n_classes)
     return np.concatenate([unknown, *predictions]), seconds
 
 
 def _river(make: Callable[[int], Any], is_scaled: bool, stream: Stream, seed: int) -> Run:
-    X = scaled(stream) if is_scaled else stream.X
+    X = scaled(stream.X) if is_scaled else stream.X
     model = make(seed)
     dicts = [dict(enumerate(x)) for x in X.tolist()]
     rows = zip(dicts, stream.y.tolist(), strict=True)
-    predictions, seconds = _one_by_one(model.predict_proba_one, model.learn_one, rows)
+    predictions, seconds = one_by_one(model.predict_proba_one, model.learn_one, rows)
     result = np.zeros((len(stream.y), stream.n_classes))
     for i, prediction in enumerate(predictions):
         for k, p in prediction.items():
@@ -147,8 +154,19 @@ def _river(make: Callable[[int], Any], is_scaled: bool, stream: Stream, seed: in
     return result, seconds
 
 
-def _river_model(class_name: str, seed: int) -> Any:
+def river_model(class_name: str, seed: int) -> Any:
     return getattr(import_library("river.forest"), class_name)(seed=seed)
+
+
+def run_moa(model: Any, predict: Callable[[Any], Any], rows: Any) -> tuple[list[Any], float]:
+    """Predict, then learn, row by row of a stream of CapyMOA."""
+    predictions = []
+    start = time.process_time()
+    while rows.has_more_instances():
+        row = rows.next_instance()
+        predictions.append(predict(row))
+        model.train(row)
+    return predictions, time.process_time() - start
 
 
 def _moa(class_name: str, size: int, stream: Stream, seed: int) -> Run:
@@ -158,13 +176,7 @@ def _moa(class_name: str, size: int, stream: Stream, seed: int) -> Run:
         stream.X, stream.y, target_type="categorical"
     )
     model = model_type(schema=rows.get_schema(), ensemble_size=size, random_seed=seed + 1)
-    predictions: list[NDArray[Any] | None] = []
-    start = time.process_time()
-    while rows.has_more_instances():
-        row = rows.next_instance()
-        predictions.append(model.predict_proba(row))
-        model.train(row)
-    seconds = time.process_time() - start
+    predictions, seconds = run_moa(model, model.predict_proba, rows)
     # MOA orders classes as they appear in the schema: by their values.
     values = [int(float(value)) for value in rows.get_schema().get_label_values()]
     result = np.zeros((len(stream.y), stream.n_classes))
@@ -174,7 +186,7 @@ def _moa(class_name: str, size: int, stream: Stream, seed: int) -> Run:
     return result, seconds
 
 
-CONTENDERS = {
+CONTENDERS: dict[str, Contender[Stream]] = {
     contender.name: contender
     for contender in (
         Contender(
@@ -183,6 +195,7 @@ CONTENDERS = {
             "amforest",
             partial(_ours, ADAPTIVE_CLASS, False),
             n_seeds=3,
+            find_gap=partial(without_class, ADAPTIVE_CLASS),
         ),
         Contender(
             AMF,
@@ -233,14 +246,14 @@ CONTENDERS = {
             RIVER_ARF,
             "river's `ARFClassifier`",
             "river",
-            partial(_river, partial(_river_model, "ARFClassifier"), False),
+            partial(_river, partial(river_model, "ARFClassifier"), False),
             max_rows=3_000,
         ),
         Contender(
             RIVER_AMF,
             "river's `AMFClassifier`, features scaled to [0, 1] in advance",
             "river",
-            partial(_river, partial(_river_model, "AMFClassifier"), True),
+            partial(_river, partial(river_model, "AMFClassifier"), True),
             max_rows=3_000,
         ),
     )

@@ -49,7 +49,7 @@ def _auc(name: str, model: str, seed: int, max_rows: int) -> float:
     stream = load(name, max_rows, variant)
     n_trained = int(TRAINED * len(stream.y))
     learner = make(stream, seed)
-    X = scaled(stream) if model == AMF else stream.X
+    X = scaled(stream.X) if model == AMF else stream.X
     learner.fit(X[:n_trained], stream.y[:n_trained])
     p = learner.predict_proba(X[n_trained:])[:, 1]
     return float(roc_auc_score(stream.y[n_trained:], p))

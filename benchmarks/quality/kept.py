@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality.contenders import CONTENDERS
+from benchmarks.quality.regression_contenders import EVERYONE
 
 FOLDER = Path("build/quality")
 
@@ -25,7 +25,7 @@ def kept(
     is_again: bool = False,
 ) -> Any:
     """Return a measurement of a contender: that of a file if there is one, or measured now."""
-    owner = CONTENDERS[contender]
+    owner = EVERYONE[contender]
     folder = FOLDER / section / slug(f"{owner.name} {owner.version}")
     path = folder / f"{slug('-'.join(map(str, case)))}.json"
     if path.exists() and not is_again:

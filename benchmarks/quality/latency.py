@@ -9,22 +9,29 @@ import numpy as np
 
 from benchmarks.quality.contenders import ADAPTIVE, ADAPTIVE_CLASS, AMF, new_model
 from benchmarks.quality.kept import kept
+from benchmarks.quality.regression_contenders import ADAPTIVE_REG, ADAPTIVE_REG_CLASS, AMF_REG
 
 N_FEATURES = 20
-_CLASSES = {ADAPTIVE: ADAPTIVE_CLASS, AMF: "AMFClassifier"}
+_BINARY = {"classes": np.arange(2)}
+_MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    ADAPTIVE: (ADAPTIVE_CLASS, _BINARY),
+    AMF: ("AMFClassifier", _BINARY),
+    ADAPTIVE_REG: (ADAPTIVE_REG_CLASS, {}),
+    AMF_REG: ("AMFRegressor", {}),
+}
 _PIECE = 10_000  # rows that are generated at a time
 
 
 def measure(contender: str, n_rows: int) -> dict[str, float]:
     """Return quantiles of the time of a call, in µs: CPU time, and time on the wall."""
     result: dict[str, float] = kept(
-        "latency", contender, (n_rows,), lambda: _run(_CLASSES[contender], n_rows)
+        "latency", contender, (n_rows,), lambda: _run(*_MODELS[contender], n_rows)
     )
     return result
 
 
-def _run(class_name: str, n_rows: int) -> dict[str, float]:
-    model = new_model(class_name, 0, classes=np.arange(2))
+def _run(class_name: str, options: dict[str, Any], n_rows: int) -> dict[str, float]:
+    model = new_model(class_name, 0, **options)
     cpu, wall = np.empty(n_rows), np.empty(n_rows)
     rng = np.random.default_rng(0)
     direction = rng.standard_normal(N_FEATURES)
@@ -32,7 +39,8 @@ def _run(class_name: str, n_rows: int) -> dict[str, float]:
     for start in range(0, n_rows, _PIECE):
         n = min(_PIECE, n_rows - start)
         X = rng.standard_normal((n, N_FEATURES))
-        y = (X @ direction + rng.standard_normal(n) > 0).astype(np.int64)
+        numbers = X @ direction + rng.standard_normal(n)
+        y = (numbers > 0).astype(np.int64) if "classes" in options else numbers
         part = slice(start, start + n)
         _time_calls(model.learn_one, list(X), y.tolist(), cpu[part], wall[part])
     gc.enable()
@@ -40,9 +48,9 @@ def _run(class_name: str, n_rows: int) -> dict[str, float]:
 
 
 def _time_calls(
-    learn_one: Callable[[Any, int], Any],
+    learn_one: Callable[[Any, Any], Any],
     rows: list[Any],
-    labels: list[int],
+    labels: list[Any],
     cpu: Any,
     wall: Any,
 ) -> None:

@@ -1,11 +1,9 @@
 """The sections of a run: what is measured, and how results become tables."""
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import mean
-from typing import Any
 
 from amforest import datasets
 from benchmarks.quality import ablation, drift, held_out, latency, long_stream, recovery, speed
@@ -19,68 +17,17 @@ from benchmarks.quality.contenders import (
     ONELEARN,
     SRP_10,
 )
-from benchmarks.quality.jobs import Job, Task, averaged, jobs, new_pool, run_all
-from benchmarks.quality.plan import Plan
-from benchmarks.quality.results import Results, Table
+from benchmarks.quality.jobs import Job, Task, averaged, jobs
+from benchmarks.quality.regression_measuring import REGRESSION_BY_REQUEST, REGRESSION_SECTIONS
+from benchmarks.quality.results import Table
 from benchmarks.quality.scores import Scores
-from benchmarks.quality.streams import STREAMS, available_streams
+from benchmarks.quality.session import Session
 from benchmarks.quality.variants import CODES, CODES_AND_ID, NOISE, SCALES
-from benchmarks.terminal import Bars
-from benchmarks.timing import one_core
 
 MAIN, FIRST_ROWS = "streams", "streams, first rows"
 HELD_OUT, RECOVERY, SPEED, DRIFT = "held-out", "recovery", "speed", "drift"
 LATENCY, LONG, ABLATION = "latency", "long", "ablation"
 SLOW_ROWS = 3_000  # that river's forests are given
-N_WORKERS = 2
-
-
-@dataclass
-class Session:
-    """One run: its size, where it reports, and what it has measured so far."""
-
-    plan: Plan
-    bars: Bars
-    results: Results
-    streams: list[str]
-    is_partial: bool  # some streams only: keep the others' results
-    is_again: bool = False
-    skipped: dict[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def pool(self) -> ProcessPoolExecutor:
-        """The processes of all sections that do not measure time."""
-        return new_pool(N_WORKERS)
-
-    def able(self, names: Iterable[str]) -> list[str]:
-        """Return those contenders that can run here, and that the plan wants."""
-        wanted = [name for name in names if name in (self.plan.contenders or CONTENDERS)]
-        obstacles = {name: CONTENDERS[name].obstacle for name in wanted}
-        for name, obstacle in obstacles.items():
-            if obstacle and name not in self.skipped:
-                self.skipped[name] = obstacle
-                self.bars.say(f"skipped: {name}: {obstacle}")
-        return [name for name in wanted if not obstacles[name]]
-
-    def run(self, title: str, tasks: Sequence[Task]) -> list[Any]:
-        """Return the results of tasks in their order; None for those that fail."""
-        return self._run(title, tasks, self.pool)
-
-    def run_alone(self, title: str, tasks: Sequence[Task]) -> list[Any]:
-        """Do so one by one in a process that is pinned to one core, with all its threads."""
-        with one_core(), new_pool(1) as pool:
-            return self._run(title, tasks, pool)
-
-    def _run(self, title: str, tasks: Sequence[Task], pool: ProcessPoolExecutor) -> list[Any]:
-        results: list[Any] = [None] * len(tasks)
-        done = run_all(pool, tasks)
-        for _ in self.bars.over(title, tasks):
-            i, result = next(done)
-            if isinstance(result, BaseException):
-                self.bars.say(f"failed: {tasks[i]}: {result!r}")
-            else:
-                results[i] = result
-        return results
 
 
 @dataclass(frozen=True)
@@ -239,7 +186,7 @@ def _latency(session: Session) -> None:
 def _long(session: Session) -> None:
     if session.able([ADAPTIVE]):
         n_rows = session.plan.long_rows
-        result = long_stream.measure(n_rows, session.bars.say, session.is_again)
+        result = long_stream.measure(ADAPTIVE, n_rows, session.bars.say, session.is_again)
         session.results.update(LONG, {ADAPTIVE: result})
 
 
@@ -267,17 +214,19 @@ SECTIONS: dict[str, Callable[[Session], None]] = {
     "latency": _latency,
     "long": _long,
     "ablation": _ablation,
+    **REGRESSION_SECTIONS,
 }
 """By name, in the order of a run."""
 
-BY_REQUEST = ("long", "ablation")
+BY_REQUEST = ("long", "ablation", *REGRESSION_BY_REQUEST)
 """Sections that run only if `--only` names them."""
 
+GROUPS = {"regression": [name for name in REGRESSION_SECTIONS if name not in REGRESSION_BY_REQUEST]}
+"""Sections that `--only` names together."""
 
-def wanted_streams(plan: Plan, names: Sequence[str], say: Callable[[str], None]) -> list[str]:
-    """Return the streams of a run, and say which ones have no file."""
-    requested = [*(names or plan.streams or STREAMS)]
-    wanted = available_streams(requested)
-    for name in sorted({*requested} - {*wanted}):
-        say(f"skipped: {name}: its file does not exist; set AMFOREST_DATA")
-    return wanted
+
+def sections_of(names: Sequence[str]) -> list[str]:
+    """Return the sections that `--only` names, or those of a usual run."""
+    if not names:
+        return [name for name in SECTIONS if name not in BY_REQUEST]
+    return [section for name in names for section in GROUPS.get(name, [name])]

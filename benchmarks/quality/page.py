@@ -1,6 +1,6 @@
 """docs/quality.md: what was measured and how, the tables, and the bars passed or missed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import geometric_mean
 
@@ -19,6 +19,7 @@ from benchmarks.quality.contenders import (
     RIVER_ARF,
     SRP_10,
 )
+from benchmarks.quality.markdown import table as _table
 from benchmarks.quality.measuring import (
     ABLATION,
     DRIFT,
@@ -31,6 +32,8 @@ from benchmarks.quality.measuring import (
     SLOW_ROWS,
     SPEED,
 )
+from benchmarks.quality.regression_measuring import REG_LATENCY
+from benchmarks.quality.regression_page import draw_regression, regression_part
 from benchmarks.quality.results import Results, Table
 from benchmarks.quality.streams import STREAMS
 from benchmarks.quality.variants import CODES, N_NOISE, NOISE, SCALES
@@ -51,9 +54,10 @@ def write_page(folder: Path, results: Results) -> None:
         pictures.quality_and_time(
             images / "quality_time.png", results.table(MAIN), results.table(FIRST_ROWS), drifting
         )
+    draw_regression(images, results)
     parts = (
         *(_head, _checks, _drift, _main, _first_rows, _held_out, _recovery, _robust),
-        *(_categories, _speed, _latency, _long, _ablation, _streams, _foot),
+        *(_categories, _speed, _latency, _long, _ablation, _streams, regression_part, _foot),
     )
     text = "\n".join(filter(None, (part(results) for part in parts)))
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +72,8 @@ def _head(results: Results) -> str:
     return f"""# Quality
 
 `make bench-quality` writes this page; do not edit it. It compares the predictions of
-`AdaptiveAMFClassifier` with those of other stream learners, all with default parameters. Each row
+`AdaptiveAMFClassifier`, and under [Regression](#regression) those of `AdaptiveAMFRegressor`, with
+those of other stream learners, all with default parameters. Each row
 of a stream is predicted, then learned. The scores are the means over all rows of the log-loss and
 of the accuracy. Before the log-loss is computed, every prediction is mixed with 0.001 of the
 uniform distribution, because some libraries predict probabilities of 0.
@@ -162,7 +167,7 @@ def _mean_ratio(table: Table, contender: str) -> str:
 
 
 def _scores(row: dict[str, dict[str, float]], names: Sequence[str]) -> list[str]:
-    best = min(scores["log_loss"] for scores in row.values())
+    best = min(row[name]["log_loss"] for name in names if name in row)
     cells = []
     for name in names:
         if name not in row:
@@ -302,7 +307,7 @@ def _speed(results: Results) -> str:
 ![Mean log-loss against time per row](images/quality_time.png)
 
 The picture shows the mean log-loss over AMF's, on all rows, against the CPU time per row in these
-runs (two processes ran at a time). Hollow marks: river's forests on the first {SLOW_ROWS:,} rows.
+runs, beside other processes. Hollow marks: river's forests on the first {SLOW_ROWS:,} rows.
 
 CPU time of predicting and then learning a row, in µs, alone on one core: the better of two
 runs, or one that takes seconds.
@@ -315,7 +320,7 @@ so ours is shown for these rows, too.
 
 
 def _latency(results: Results) -> str:
-    table = results.table(LATENCY)
+    table = results.table(LATENCY) | results.table(REG_LATENCY)
     if not table:
         return ""
     quantiles = ("median", "p99", "p99.9", "p99.99", "max")
@@ -339,10 +344,11 @@ def _long(results: Results) -> str:
     if not row:
         return ""
     losses = " ".join(f"{loss:.4f}" for loss in row["losses"])
+    date = f"; the last time was {results.dates[LONG]}" if LONG in results.dates else ""
     return f"""## A long stream with bounded memory
 
-`python -m benchmarks.quality --only long` measures this; it was last measured on
-{results.dates.get(LONG, "")}. {row["n_rows"]:,} rows with `max_bytes` of 200 MB; the rule of the
+`python -m benchmarks.quality --only long` measures this{date}.
+{row["n_rows"]:,} rows with `max_bytes` of 200 MB; the rule of the
 labels changes every 250,000 rows to another one that is as difficult. The model's peak is
 {row["peak_bytes"] / 1e6:,.0f} MB, the resident set of the process grows by at most
 {row["resident_growth"] / 1e6:,.0f} MB, and a row takes {row["us_per_row"]:,.0f} µs. The log-loss of
@@ -389,23 +395,10 @@ def _streams(results: Results) -> str:
 def _foot(results: Results) -> str:
     return """## Running it
 
-`make bench-quality` takes less than 40 minutes on two cores, `make bench-quality-quick` less than
-4 (fewer streams and rows, into `build/quality-quick`). Set `AMFOREST_DATA` to the folder of the
+`make bench-quality` takes about an hour on two cores, `make bench-quality-quick` five minutes
+(fewer streams and rows, into `build/quality-quick`). Set `AMFOREST_DATA` to the folder of the
 data sets, with the other files in its folder `streams`. MOA's learners need CapyMOA, which the
 extra `bench` installs, and Java (`default-jre-headless` of Debian). Runs are kept in
 `build/quality`, by the version of the contender: an interrupted run continues, and a run after a
-change of amforest measures only amforest again.
+change of amforest measures only amforest again. `--only regression` measures the regressors alone.
 """
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    texts = [list(row) for row in rows]
-    rule = [_rule(column) for column in zip(*texts, strict=True)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (headings, rule, *texts))
-
-
-def _rule(column: Sequence[str]) -> str:
-    """Return the line beneath a heading: numbers are aligned to the right."""
-    is_number = any(cell.lstrip("*-≥≤ ")[:1].isdigit() for cell in column)
-    is_text = any(cell[:1].isalpha() for cell in column)
-    return "---:" if is_number and not is_text else "---"

@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
+import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -144,12 +145,18 @@ def quality_and_time(path: Path, table: Table, first_rows: Table, drifting: Set[
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             by_label.setdefault(label, handle)
+    labels = sorted(by_label, key=lambda label: [*_STYLES].index(label.removesuffix(_FIRST_ROWS)))
     figure.legend(
-        by_label.values(), by_label.keys(), loc="outside upper center", ncols=5, frameon=False
+        [by_label[label] for label in labels],
+        labels,
+        loc="outside upper center",
+        ncols=5,
+        frameon=False,
     )
     _finish(figure, list(panels), path)
 
 
+_FIRST_ROWS = ", first rows"
 _ON_ALL = (AMF, ONELEARN, ARF_10, SRP_10, LB_10)
 
 
@@ -164,8 +171,45 @@ def _draw_points(axes: Axes, table: Table, contenders: list[str], fill: str) -> 
         loss = geometric_mean(own["log_loss"] / amf["log_loss"] for own, amf in pairs)
         style: dict[str, Any] = {"markersize": 10 if contender == ADAPTIVE else 8}
         style |= _STYLES[contender] | {"fillstyle": fill, "linestyle": "none"}
-        label = contender if fill == "full" else f"{contender}, first rows"
+        label = contender if fill == "full" else contender + _FIRST_ROWS
         axes.plot([time], [loss], label=label, **style)
+
+
+def change(path: Path, curve: Mapping[str, Any]) -> None:
+    """Draw values, means and intervals around the middle of a stream, and their widths."""
+    y, center, lower, upper = (np.asarray(curve[key]) for key in ("y", "mean", "lower", "upper"))
+    half = len(y) // 2
+    rows = np.arange(len(y))
+    figure = Figure(figsize=(8.4, 6.6), layout="constrained")
+    top, width, cover = figure.subplots(3, 1, height_ratios=(2.6, 1, 1))
+    near = slice(half - _BEFORE, half + _AFTER)
+    band = {"color": "#56B4E9", "alpha": 0.4, "linewidth": 0}
+    top.fill_between(
+        rows[near], lower[near], upper[near], step="mid", label="90 % interval", **band
+    )
+    dash = {"marker": "_", "markersize": 5, "markeredgewidth": 1.6, "linestyle": "none"}
+    top.plot(rows[near], center[near], color="#00497A", label="predicted mean", **dash)
+    top.plot(rows[near], y[near], ".", color="#E69F00", markersize=5, label="observed")
+    top.set(ylabel="y", xlim=(half - _BEFORE, half + _AFTER))
+    top.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False)
+    is_covered = ((lower <= y) & (y <= upper)).astype(np.float64)
+    for axes, values, label in (
+        (width, upper - lower, "mean width"),
+        (cover, is_covered, "covered"),
+    ):
+        means = np.convolve(values, np.full(_SMOOTH, 1 / _SMOOTH), mode="valid")
+        axes.plot(rows[_SMOOTH - 1 :], means, color="#00497A", linewidth=1.5)
+        axes.set(ylabel=f"{label},\nlast {_SMOOTH} rows", xlim=(0, len(y)))
+    cover.axhline(0.9, color="0.35", linewidth=1)
+    cover.yaxis.set_major_formatter(PercentFormatter(1, 0))
+    cover.set_xlabel("rows learned")
+    for axes in (top, width, cover):
+        axes.axvline(half, color="0.35", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+    _finish(figure, [top, width, cover], path)
+
+
+_BEFORE, _AFTER, _SMOOTH = 80, 160, 200  # rows
 
 
 def _finish(figure: Figure, panels: list[Axes], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The size of a run: full, or as much as four minutes allow."""
+"""The size of a run: full, or as much as five minutes allow."""
 
 from dataclasses import dataclass
 
@@ -19,6 +19,9 @@ class Plan:
     latency_rows: int
     flip_rows: int
     long_rows: int
+    regression_streams: tuple[str, ...]  # empty: all
+    regression_speed_streams: tuple[str, ...]
+    noise_rows: int  # of the stream whose error is compared with its noise
 
 
 FULL = Plan(
@@ -37,6 +40,12 @@ FULL = Plan(
     latency_rows=1_000_000,
     flip_rows=10_000,
     long_rows=10_000_000,
+    regression_streams=(),
+    regression_speed_streams=(
+        *("bike", "elevators", "ailerons", "abalone"),
+        *("friedman1", "friedman2", "friedman3", "friedman1_50"),
+    ),
+    noise_rows=40_000,
 )
 
 QUICK = Plan(
@@ -44,7 +53,10 @@ QUICK = Plan(
     max_rows=2_000,
     n_seeds=1,
     streams=("adult", "car", "churn", "letter", "spambase", "agrawal_drift", "hyperplane"),
-    contenders=("adaptive", "AMF", "AMF unscaled", "ARF-10", "SRP-10", "ARF-100", "river ARF"),
+    contenders=(
+        *("adaptive", "AMF", "AMF unscaled", "ARF-10", "SRP-10", "ARF-100", "river ARF"),
+        *("adaptive-Reg", "AMF-Reg", "AMF-Reg auto", "ARF-Reg", "SOKNL", "SGBR", "river ARF-Reg"),
+    ),
     robust_streams=("car", "churn", "spambase"),
     speed_streams=("churn", "hyperplane"),
     speed_rows=2_000,
@@ -52,4 +64,7 @@ QUICK = Plan(
     latency_rows=50_000,
     flip_rows=4_000,
     long_rows=300_000,
+    regression_streams=("bike", "friedman1"),
+    regression_speed_streams=("bike", "friedman1"),
+    noise_rows=2_000,
 )

@@ -1,11 +1,19 @@
 """CPU time per row of predicting and then learning, alone on one core."""
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from benchmarks.importing import import_library
-from benchmarks.quality.contenders import ADAPTIVE, AMF, ARF_10, CONTENDERS, RIVER_ARF
+from benchmarks.quality.contenders import (
+    ADAPTIVE,
+    AMF,
+    ARF_10,
+    CONTENDERS,
+    RIVER_ARF,
+    Contender,
+    run_moa,
+)
 from benchmarks.quality.kept import kept
 from benchmarks.quality.plan import Plan
 from benchmarks.quality.streams import Stream, load_stream
@@ -33,9 +41,15 @@ def measure(name: str, contender: str, max_rows: int) -> float:
 
 
 def _run(name: str, contender: str, max_rows: int) -> float:
-    stream = load_stream(name, max_rows)
-    run = CONTENDERS[contender].test_then_train
-    is_java = CONTENDERS[contender].package == "capymoa"
+    return us_per_row(CONTENDERS[contender], load_stream(name, max_rows), _seconds_of_loop)
+
+
+def us_per_row(
+    contender: Contender[Any], stream: Any, seconds_of_loop: Callable[[Any], float]
+) -> float:
+    """Return microseconds per row, for Java without those of the loop in Python."""
+    run = contender.test_then_train
+    is_java = contender.package == "capymoa"
     if is_java:
         run(stream.first(_WARM_UP), 1)
     # The faster one of two: the other one was disturbed. A run of many seconds is enough.
@@ -44,7 +58,7 @@ def _run(name: str, contender: str, max_rows: int) -> float:
         costs.append(run(stream, 0)[1])
         if costs[0] > 4:
             break
-    glue = _seconds_of_loop(stream) if is_java else 0.0
+    glue = seconds_of_loop(stream) if is_java else 0.0
     return 1e6 * (min(costs) - glue) / len(stream.y)
 
 
@@ -54,9 +68,4 @@ def _seconds_of_loop(stream: Stream) -> float:
         stream.X, stream.y, target_type="categorical"
     )
     model = import_library("capymoa.classifier").MajorityClass(schema=rows.get_schema())
-    start = time.process_time()
-    while rows.has_more_instances():
-        row = rows.next_instance()
-        model.predict_proba(row)
-        model.train(row)
-    return time.process_time() - start
+    return run_moa(model, model.predict_proba, rows)[1]

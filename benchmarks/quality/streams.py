@@ -82,15 +82,16 @@ def _is_available(name: str) -> bool:
     group = STREAMS[name].group
     if group == PAPER:
         return datasets.are_available()
-    return group != FILE or _path(name).exists()
+    return group != FILE or stream_path(name).exists()
 
 
-def _path(name: str) -> Path:
+def stream_path(name: str) -> Path:
+    """Return the file of a stream, whether it exists or not."""
     return Path(os.environ.get("AMFOREST_DATA", "data")) / "streams" / f"{name}.csv.zip"
 
 
-def _stream(columns: Sequence[NDArray[Any]], labels: NDArray[Any]) -> Stream:
-    """Encode columns: numbers as they are; strings as codes and as one-hot columns."""
+def encode(columns: Sequence[NDArray[Any]]) -> tuple[Floats, Floats, tuple[int, ...]]:
+    """Return features with one-hot columns, the same with codes, and the columns of codes."""
     wide: list[Floats] = []
     codes: list[Floats] = []
     categorical = []
@@ -103,9 +104,14 @@ def _stream(columns: Sequence[NDArray[Any]], labels: NDArray[Any]) -> Stream:
         categorical.append(j)
         codes.append(of_row.astype(np.float64))
         wide.extend((of_row == k).astype(np.float64) for k in range(len(levels)))
-    classes, y = np.unique(labels, return_inverse=True)
     X, narrow = (np.ascontiguousarray(np.stack(part, axis=1)) for part in (wide, codes))
-    return Stream("", X, y.astype(np.int64), len(classes), narrow, tuple(categorical))
+    return X, narrow, tuple(categorical)
+
+
+def _stream(columns: Sequence[NDArray[Any]], labels: NDArray[Any]) -> Stream:
+    X, codes, categorical = encode(columns)
+    classes, y = np.unique(labels, return_inverse=True)
+    return Stream("", X, y.astype(np.int64), len(classes), codes, categorical)
 
 
 def _reordered(stream: Stream, order: NDArray[np.int64]) -> Stream:
@@ -125,8 +131,12 @@ def _paper(name: str, max_rows: int) -> Stream:
 
 
 def _file(name: str, max_rows: int) -> Stream:
-    """Return a file, in its order; the label is in the last column."""
-    path = _path(name)
+    return _stream(*read_columns(name)).first(max_rows)
+
+
+def read_columns(name: str) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+    """Return the features of a file, in its order, and its last column as it is: the label."""
+    path = stream_path(name)
     if not path.exists():
         text = f"{path} does not exist; set AMFOREST_DATA to a folder that holds streams/"
         raise FileNotFoundError(text)
@@ -135,7 +145,7 @@ def _file(name: str, max_rows: int) -> Stream:
         next(lines)
         rows = [line.rstrip("\n").split(",") for line in lines]
     table = np.array(rows)
-    return _stream([_numbers(column) for column in table[:, :-1].T], table[:, -1]).first(max_rows)
+    return [_numbers(column) for column in table[:, :-1].T], table[:, -1]
 
 
 def _numbers(column: NDArray[Any]) -> NDArray[Any]:

@@ -192,16 +192,24 @@ template <class Task> struct AdaptiveBindings {
         });
     }
 
+    static double remembered_weight(const Forest &forest) {
+        return without_gil([&] {
+            return forest.inspect_all(
+                [](const Forest &now) { return now.store().total_weight(); });
+        });
+    }
+
     static nb::class_<Forest> bind(nb::module_ &m, const char *name) {
         nb::class_<Forest> cls(m, name);
         cls.def("__init__", &build, nb::kw_only(), "n_numbers"_a, "options"_a,
                 "seeds"_a.noconvert() = nb::none(), "trees"_a = nb::none(), "n_samples"_a = 0,
-                "groups"_a, "n_estimators"_a, "n_candidates"_a, "row_limit"_a, "mixer_rate"_a,
+                "groups"_a, "n_estimators"_a, "n_candidates"_a, "row_limit"_a, "mixer_rate"_a = 0.0,
                 "categories"_a = nb::list(), "label_parameters"_a)
             .def_prop_ro("n_bytes", &Forest::bytes, nb::call_guard<nb::gil_scoped_release>())
             .def_prop_ro("mixer_weights", &mixer_weights, nb::rv_policy::move)
             .def_prop_ro("n_regrows", &n_regrows, nb::rv_policy::move)
             .def_prop_ro("n_remembered", &n_remembered)
+            .def_prop_ro("remembered_weight", &remembered_weight)
             .def_prop_ro("groups", &groups)
             .def_prop_ro("tree_columns", &tree_columns, nb::rv_policy::move)
             .def("predict_by_expert", &predict_by_expert, "X"_a.noconvert(), "n_threads"_a)

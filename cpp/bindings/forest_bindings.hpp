@@ -114,6 +114,7 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
                 "seeds"_a.noconvert() = nb::none(), "trees"_a = nb::none(), "n_samples"_a = 0,
                 "categories"_a = nb::list(), "bounds"_a.noconvert() = nb::none(),
                 "feature_weights"_a.noconvert() = nb::none(), "label_parameters"_a)
+            .def_prop_ro("step", [](const Forest &forest) { return forest.options().step; })
             .def_prop_ro("n_bytes",
                          Calls::sum_over_trees([](const Tree &tree) { return tree.bytes(); }))
             .def("state", &state);

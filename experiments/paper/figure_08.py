@@ -37,7 +37,7 @@ SHOWN, STEEP = "AMF, η = 10", "AMF, η = 1/σ²"
 TEXT, OFF_CENTRE = "Algorithms 5–6, η = 10", "Algorithms 5–6, η = 10, labels as they are"
 SETTINGS: dict[str, dict[str, Any]] = {
     SHOWN: {"step": 10.0},
-    "AMF, η = 1 (default)": {"step": 1.0},
+    "AMF, η = 1": {"step": 1.0},
     STEEP: {"step": NOISE**-2},
     TEXT: {"step": 10.0, **_TEXT},
     OFF_CENTRE: {"step": 10.0, **_TEXT},

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from amforest.classifier import AdaptiveAMFClassifier, AMFClassifier
     from amforest.model_io.checkpoint import Checkpoint
     from amforest.model_io.model_file import load, save
-    from amforest.regressor import AMFRegressor
+    from amforest.regressor import AdaptiveAMFRegressor, AMFRegressor
 
 __version__ = version("amforest")
 __all__ = [
     "AMFClassifier",
     "AMFRegressor",
     "AdaptiveAMFClassifier",
+    "AdaptiveAMFRegressor",
     "Checkpoint",
     "ScaleWarning",
     "load",
@@ -27,6 +28,7 @@ _MODULES = {
     "AMFClassifier": "classifier",
     "AdaptiveAMFClassifier": "classifier",
     "AMFRegressor": "regressor",
+    "AdaptiveAMFRegressor": "regressor",
     "Checkpoint": "model_io",
     "ScaleWarning": "_forest.scales",
     "load": "model_io",

@@ -21,6 +21,11 @@ LARGEST_FEATURE: float
 LARGEST_LABEL: float
 LEAST_WEIGHT: float
 LEAST_MEMORY: int
+MOST_LINEAR: int
+WIDTHS: list[float]
+DEGREES: list[float]
+LEVELS: list[float]
+FORGETTING: list[float]
 
 class Rng:
     def __init__(self, state: list[int]) -> None: ...
@@ -122,17 +127,17 @@ class WeightedClassifierForest(_Forest[int]): ...
 class ClassifierForest(_Forest[int]):
     def with_real_counts(self) -> WeightedClassifierForest: ...
 
-class AdaptiveClassifierForest(_Forest[int]):
+class _AdaptiveForest(_Forest[_Label]):
     def __init__(
         self,
         *,
         n_numbers: int,
         options: Options,
-        groups: list[tuple[int | None, bool, bool]],  # memory, is honest, is plain
+        groups: list[Any],  # memory, is honest, is plain; of a regressor, has a base
         n_estimators: int,
         n_candidates: int,
         row_limit: int,
-        mixer_rate: float,
+        mixer_rate: float = 0,
         seeds: NDArray[np.uint64] | None = None,
         trees: _Table | None = None,
         n_samples: int = 0,
@@ -140,7 +145,7 @@ class AdaptiveClassifierForest(_Forest[int]):
         **label_parameters: Any,
     ) -> None: ...
     @property
-    def groups(self) -> list[tuple[int | None, bool, bool]]: ...
+    def groups(self) -> list[Any]: ...
     @property
     def tree_columns(self) -> NDArray[np.uint32]: ...
     @property
@@ -149,12 +154,22 @@ class AdaptiveClassifierForest(_Forest[int]):
     def n_regrows(self) -> NDArray[np.int64]: ...
     @property
     def n_remembered(self) -> int: ...
+    @property
+    def remembered_weight(self) -> float: ...
     def predict_by_expert(self, X: _Features, n_threads: int) -> _Floats: ...
 
-class RegressorForest(_Forest[float]): ...
+class AdaptiveClassifierForest(_AdaptiveForest[int]): ...
+class AdaptiveRegressorForest(_AdaptiveForest[float]): ...
+
+class RegressorForest(_Forest[float]):
+    @property
+    def step(self) -> float: ...
+
 class UnrestrictedWeightedClassifierForest(_Forest[int]): ...
 
 class UnrestrictedClassifierForest(_Forest[int]):
     def with_real_counts(self) -> UnrestrictedWeightedClassifierForest: ...
 
-class UnrestrictedRegressorForest(_Forest[float]): ...
+class UnrestrictedRegressorForest(_Forest[float]):
+    @property
+    def step(self) -> float: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -11,10 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
 
-from amforest._core import Options
+from amforest._core import AdaptiveClassifierForest, Options
+from amforest._forest.adaptive import (
+    ADAPTIVE_CONSTRAINTS,
+    core_arguments,
+    count_trees,
+    memory_stats,
+)
 from amforest._forest.class_labels import ClassLabels, distinct_classes, distinct_labels
 from amforest._forest.core_handle import (
-    AdaptiveCore,
     Core,
     Fitted,
     Labels,
@@ -23,15 +28,15 @@ from amforest._forest.core_handle import (
     predict_row,
 )
 from amforest._forest.core_options import (
-    adaptive_groups,
+    Group,
     adaptive_tree_options,
     aggregation_options,
     box_of,
+    checked_memories,
 )
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
 from amforest._forest.inputs import Features, count_rows
-from amforest._forest.limits import MOST_ROWS, MOST_TREES
 from amforest._forest.losses import Floats
 
 
@@ -499,18 +504,10 @@ class AdaptiveAMFClassifier(ForestClassifier):
     is_adaptive: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: Estimator._parameter_constraints[name]
-            for name in (
-                *("n_estimators", "step", "use_aggregation", "split_pure", "categorical_features"),
-                *("max_categories", "max_nodes", "max_bytes", "n_jobs", "random_state"),
-            )
-        },
-        "memories": [tuple, list],
+        **ADAPTIVE_CONSTRAINTS,
+        "step": Estimator._parameter_constraints["step"],
         "honest_memories": [tuple, list],
-        "n_candidates": [Interval(Integral, 1, 10_000, closed="both")],
         "mixer_rate": [Interval(Real, 0, 1, closed="both")],
-        "row_limit": [Interval(Integral, 16, MOST_ROWS, closed="both")],
         "dirichlet": [Interval(Real, 1e-100, 1e100, closed="both"), None],
         "classes": ["array-like", None],
     }
@@ -569,6 +566,25 @@ class AdaptiveAMFClassifier(ForestClassifier):
         self._attributes()
         return self._adaptive_core().mixer_weights
 
+    def stats(self) -> dict[str, Any]:
+        """Return the size of the model, its progressive loss, and what it remembers.
+
+        Returns
+        -------
+        dict
+            As for `AMFClassifier`; also `regrows`, how many trees of each group were regrown, and
+            `remembered_rows`, the rows that are stored.
+        """
+        if self._handle.fitted is None:
+            return super().stats() | memory_stats(None, [])
+        return super().stats() | memory_stats(self._adaptive_core(), self.memory_names_)
+
+    def _adaptive_core(self) -> AdaptiveClassifierForest:
+        return cast(AdaptiveClassifierForest, self._fitted().core)
+
+    def _n_trees(self) -> int:
+        return count_trees(self._groups(), int(self.n_estimators))
+
     def predict_proba_by_memory(self, X: ArrayLike) -> Floats:
         """Predict the probabilities of the classes with each group: the mean of its trees.
 
@@ -597,50 +613,22 @@ class AdaptiveAMFClassifier(ForestClassifier):
         """
         return super().predict_proba_by_tree(X)
 
-    def stats(self) -> dict[str, Any]:
-        """Return the size of the model, its progressive loss, and what it remembers.
-
-        Returns
-        -------
-        dict
-            As for `AMFClassifier`; also `regrows`, how many trees of each group were regrown, and
-            `remembered_rows`, the rows that are stored.
-        """
-        regrows: dict[str, int] = {}
-        n_remembered = 0
-        if self._handle.fitted is not None:
-            core = self._adaptive_core()
-            by_group = core.n_regrows.reshape(len(core.groups), -1).sum(axis=1)
-            regrows = dict(zip(self.memory_names_, by_group.tolist(), strict=True))
-            n_remembered = core.n_remembered
-        return super().stats() | {"regrows": regrows, "remembered_rows": n_remembered}
-
-    def _adaptive_core(self) -> AdaptiveCore:
-        return cast(AdaptiveCore, self._fitted().core)
-
-    def _n_trees(self) -> int:
-        n_groups, n_estimators = len(adaptive_groups(self)), int(self.n_estimators)
-        if n_groups * n_estimators > MOST_TREES:
-            raise ValueError(
-                f"n_estimators is {n_estimators}; {n_groups} groups have {n_groups * n_estimators} "
-                f"trees then, and there may be {MOST_TREES}"
-            )
-        return n_groups * n_estimators
-
     def _new_core(self, labels: Any, **features: Any) -> Core:
         del features["bounds"]
         return super()._new_core(
             labels,
-            groups=adaptive_groups(self),
-            n_estimators=int(self.n_estimators),
-            n_candidates=int(self.n_candidates),
-            row_limit=int(self.row_limit),
             mixer_rate=float(self.mixer_rate),
+            **core_arguments(self, self._groups()),
             **features,
         )
+
+    def _groups(self) -> list[Group]:
+        groups = [(memory, False, False) for memory in checked_memories(self, "memories")]
+        honest = [(memory, True, False) for memory in checked_memories(self, "honest_memories")]
+        return [*groups, *honest, (None, False, True)]
 
     def _dirichlet(self, n_classes: int) -> float:
         return float(1 / n_classes if self.dirichlet is None else self.dirichlet)
 
     def _options(self, n_features: int) -> Options:
-        return adaptive_tree_options(self)
+        return adaptive_tree_options(self, step=float(self.step), charge_first=False)

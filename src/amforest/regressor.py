@@ -1,26 +1,39 @@
-"""AMFRegressor: the Aggregated Mondrian Forest for regression."""
+"""Regressors: AMFRegressor, the paper's forest, and AdaptiveAMFRegressor."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, check_array
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from amforest._core import Options
+from amforest._core import AdaptiveRegressorForest, Options, RegressorForest
+from amforest._forest.adaptive import (
+    ADAPTIVE_CONSTRAINTS,
+    core_arguments,
+    count_trees,
+    memory_stats,
+)
 from amforest._forest.class_labels import NumberLabels
 from amforest._forest.core_handle import Core, Labels, build_core, predict_row
-from amforest._forest.core_options import aggregation_options, box_of
+from amforest._forest.core_options import (
+    Group,
+    adaptive_tree_options,
+    aggregation_options,
+    box_of,
+    checked_memories,
+)
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
 from amforest._forest.inputs import Features, argument_named
 from amforest._forest.limits import LARGEST_LABEL
 from amforest._forest.losses import Floats
+from amforest.distribution import PredictiveDistribution
 
 
 class AMFRegressor(RegressorMixin, Estimator):
@@ -33,9 +46,14 @@ class AMFRegressor(RegressorMixin, Estimator):
     ----------
     n_estimators : int, default=10
         The number of trees.
-    step : float or None, default=1.0
-        η, the learning rate of the aggregation. It scales with 1 / y². None means the paper's
-        choice for labels within ±B, 1 / (8 B²), where B is `bound`.
+    step : float, "auto" or None, default="auto"
+        η, the learning rate of the aggregation. It scales with 1 / y². "auto" means 1 / (4 v),
+        where v is the variance of the labels: multiplying y by a constant multiplies predictions by
+        it. The variance is that of the first 1, 2, 4, …, 128 labels, by their weights; each time
+        the small forest is built again with the new step, and after 128 rows the step is settled.
+        Until then, the model keeps the rows. If the first 128 labels are all equal, the first other
+        label settles the step. None means the paper's choice for labels within ±B, 1 / (8 B²),
+        where B is `bound`.
     bound : float, default=None
         B, for ``step=None``.
     use_aggregation : bool, default=True
@@ -87,6 +105,8 @@ class AMFRegressor(RegressorMixin, Estimator):
         Behind the first `max_categories`, one value stands for all others, if there were more.
     n_samples_seen_ : int
         How many rows were learned.
+    step_ : float
+        The step in use. The forest is the one that this step would have given from the first row.
 
     Warns
     -----
@@ -104,14 +124,16 @@ class AMFRegressor(RegressorMixin, Estimator):
     >>> from amforest import AMFRegressor
     >>> X = np.random.default_rng(0).uniform(size=(500, 1))
     >>> y = np.sin(6 * X[:, 0])
-    >>> forest = AMFRegressor(step=2.0, random_state=0).fit(X, y)
+    >>> forest = AMFRegressor(random_state=0).fit(X, y)
     >>> forest.predict([[0.25], [0.75]]).round(2)
-    array([ 0.96, -0.93])
+    array([ 0.94, -0.91])
+    >>> round(forest.step_, 2)
+    0.52
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Estimator._parameter_constraints,
-        "step": [Interval(Real, 0, 1e100, closed="right"), None],
+        "step": [Interval(Real, 0, 1e100, closed="right"), StrOptions({"auto"}), None],
         "bound": [Interval(Real, 0, LARGEST_LABEL, closed="right"), None],
     }
     _scale_advice = (
@@ -122,7 +144,7 @@ class AMFRegressor(RegressorMixin, Estimator):
         self,
         n_estimators: int = 10,
         *,
-        step: float | None = 1.0,
+        step: float | str | None = "auto",
         bound: float | None = None,
         use_aggregation: bool = True,
         split_pure: bool = False,
@@ -239,6 +261,15 @@ class AMFRegressor(RegressorMixin, Estimator):
         tags.regressor_tags.poor_score = bool(self.charge_first)
         return tags
 
+    @property
+    def step_(self) -> float:
+        """The step in use."""
+        self._attributes()
+        return cast(RegressorForest, self._core).step
+
+    def _settles_step(self) -> bool:
+        return self.step == "auto"
+
     def _options(self, n_features: int) -> Options:
         return aggregation_options(self)
 
@@ -246,14 +277,408 @@ class AMFRegressor(RegressorMixin, Estimator):
         return box_of(self, encoder)
 
     def _validate_labels(self, y: ArrayLike) -> ArrayLike:
-        if y is None:
-            return y
-        with argument_named("y"):
-            labels: Floats = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        return labels
+        return checked_numbers(y)
 
     def _new_labels(self, labels: NDArray[Any], classes: Any) -> Labels:
         return NumberLabels()
 
     def _new_core(self, labels: Any, **features: Any) -> Core:
         return build_core(**features)
+
+
+class AdaptiveAMFRegressor(RegressorMixin, Estimator):
+    """Adaptive forest for regression: predicts a distribution, follows drift, needs no scaling.
+
+    Groups of aggregated Mondrian trees remember different numbers of rows, and are regrown from
+    them: labels choose the splits. Half of the groups learn what a linear regression on the
+    remembered rows leaves over; three more linear regressions learn row by row. A mixer, which
+    learns online, combines all of them to a mean, and follows the errors around it. Neither
+    features nor labels need a scale, and there is nothing to tune.
+
+    Parameters
+    ----------
+    n_estimators : int, default=5
+        The number of trees of each group.
+    memories : sequence of int or None, default=(None, 4000, 1000, 250, 60, 15)
+        For each of them two groups of trees that remember so many rows, at least 8: one learns the
+        labels, the other what a linear regression leaves over. None means all rows, as far as
+        `row_limit` permits.
+    n_candidates : int, default=30
+        The number of random splits of which a regrown tree takes the best. 1 means splits that do
+        not depend on labels.
+    row_limit : int, default=65536
+        How many of the last rows are stored, from which trees are regrown.
+    use_aggregation : bool, default=True
+        Average over all prunings. If False, a tree predicts with the leaf alone.
+    split_pure : bool, default=False
+        Whether nodes whose labels are all equal are split, too.
+    categorical_features : array-like of bool, int or str, "from_dtype" or None, \
+            default="from_dtype"
+        The columns that hold categories: a mask, their indices or their names. "from_dtype" means
+        the columns of a data frame with a categorical dtype. Each tree turns a category into a
+        number: the smoothed mean of the labels of some of the rows that it remembers. Any hashable
+        value may be a category, and new categories may appear at any time.
+    max_categories : int, default=10000
+        The first so many categories of a feature are told apart; all later ones are one. At most
+        65,534. None means no limit; then more than 65,535 are an error.
+    max_nodes, max_bytes : int, default=None
+        The largest size of the forest, in nodes and in bytes of memory, the stored rows included.
+        Trees that reach their part of it are regrown from the newest rows, so that the forest goes
+        on learning. Short memories get what they need first.
+    n_jobs : int, default=None
+        The number of threads. None means 1, -1 all cores. It never changes the result.
+    random_state : int, RandomState instance or None, default=None
+        The same number gives the same forest, however the stream is cut into batches.
+
+    Attributes
+    ----------
+    memory_names_ : list of str
+        What the mixer combines: "all", "4000", …, then "all, linear", … for the groups on a linear
+        regression, and "linear", "linear, 0.999", "linear, 0.98" for the linear regressions that
+        learn row by row and forget at these rates.
+    memory_weights_ : ndarray of shape (len(memory_names_),)
+        The weights of these in the mixer, beside the same part that each has: the mean is
+        m̄ + Σ u (m - m̄), m̄ being the plain mean of all m. They may be negative.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had names.
+    is_categorical_ : ndarray of shape (n_features_in_,)
+        Which of them hold categories.
+    categories_ : dict
+        Their categories, in the order in which they appeared, by name or else index of the feature.
+        Behind the first `max_categories`, one value stands for all others, if there were more.
+    n_samples_seen_ : int
+        How many rows were learned.
+
+    See Also
+    --------
+    AMFRegressor : The paper's forest.
+    AdaptiveAMFClassifier : The same for classification.
+    sklearn.multioutput.MultiOutputRegressor : For several labels per row.
+
+    Notes
+    -----
+    Linear regressions use 100 features at most: those on remembered rows the ones that correlate
+    most with the label, the others the first ones. Categories take part in the former only.
+
+    Examples
+    --------
+    The relation changes halfway, and the forest recovers:
+
+    >>> import numpy as np
+    >>> from amforest import AdaptiveAMFRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(4000, 3)) * [1, 1e6, 1e-6]
+    >>> sign = np.where(np.arange(4000) < 2000, 1, -1)
+    >>> y = sign * np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=4000)
+    >>> forest = AdaptiveAMFRegressor(random_state=0)
+    >>> error = abs(forest.partial_fit_predict(X, y) - y)
+    >>> [bool(error[i : i + 500].mean() < 0.15) for i in (1500, 2000, 3500)]
+    [True, False, True]
+    >>> low, high = forest.predict_interval([[0.25, 5e5, 5e-7]], coverage=0.9)[0]
+    >>> bool(low < -np.sin(1.5) < high)
+    True
+    """
+
+    is_adaptive: ClassVar[bool] = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**ADAPTIVE_CONSTRAINTS}
+
+    def __init__(
+        self,
+        n_estimators: int = 5,
+        *,
+        memories: Sequence[int | None] = (None, 4000, 1000, 250, 60, 15),
+        n_candidates: int = 30,
+        row_limit: int = 65_536,
+        use_aggregation: bool = True,
+        split_pure: bool = False,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        max_categories: int | None = 10_000,
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.memories = memories
+        self.n_candidates = n_candidates
+        self.row_limit = row_limit
+        self.use_aggregation = use_aggregation
+        self.split_pure = split_pure
+        self.categorical_features = categorical_features
+        self.max_categories = max_categories
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def memory_names_(self) -> list[str]:
+        """The names of what the mixer combines: groups of trees, and linear regressions."""
+        self._attributes()
+        groups = [
+            f"{memory or 'all'}{', linear' if has_base else ''}"
+            for memory, _, _, has_base in self._adaptive_core().groups
+        ]
+        return [*groups, "linear", "linear, 0.999", "linear, 0.98"]
+
+    @property
+    def memory_weights_(self) -> Floats:
+        """The weights of these in the mixer."""
+        self._attributes()
+        return self._adaptive_core().mixer_weights
+
+    def stats(self) -> dict[str, Any]:
+        """Return the size of the model, its progressive loss, and what it remembers.
+
+        Returns
+        -------
+        dict
+            As for `AMFClassifier`; also `regrows`, how many trees of each group were regrown, and
+            `remembered_rows`, the rows that are stored.
+        """
+        if self._handle.fitted is None:
+            return super().stats() | memory_stats(None, [])
+        return super().stats() | memory_stats(self._adaptive_core(), self.memory_names_)
+
+    def _adaptive_core(self) -> AdaptiveRegressorForest:
+        return cast(AdaptiveRegressorForest, self._fitted().core)
+
+    def _n_trees(self) -> int:
+        return count_trees(self._groups(), int(self.n_estimators))
+
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn the rows of X, in their order, on top of what was learned before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The features. They are stored as float32; NaN is a missing value.
+        y : array-like of shape (n_samples,)
+            The labels, within ±1e75.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; a row of weight 0 is not learned.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, sample_weight=sample_weight)
+
+    # Test, then train
+
+    def partial_fit_predict(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Floats:
+        """Test, then train: predict each row just before it is learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Entry i is what `predict` returned after rows 0 to i - 1 were learned; 0 before the
+            first row.
+        """
+        return self._test_then_train(X, y, sample_weight)[:, 0].copy()
+
+    def partial_fit_predict_dist(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> PredictiveDistribution:
+        """Test, then train: predict the distribution of each row just before it is learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+
+        Returns
+        -------
+        PredictiveDistribution
+        """
+        return PredictiveDistribution(self._test_then_train(X, y, sample_weight))
+
+    def partial_fit_predict_interval(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        coverage: float = 0.9,
+    ) -> Floats:
+        """Test, then train: predict an interval for each row just before it is learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+        coverage : float, default=0.9
+            As in `predict_interval`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+        """
+        ends = ends_of(coverage)
+        return self.partial_fit_predict_dist(X, y, sample_weight).quantiles(ends)
+
+    # Predictions
+
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = ...) -> Floats: ...
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
+        """Predict the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the standard deviations of the predicted distributions, too.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or a pair of them
+        """
+        outputs = self._run(self._fitted(), "predict", X)
+        if return_std:
+            return outputs[:, 0].copy(), PredictiveDistribution(outputs).std()
+        return outputs[:, 0].copy()
+
+    def predict_dist(self, X: ArrayLike) -> PredictiveDistribution:
+        """Predict the distributions of the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        PredictiveDistribution
+            With `mean`, `std`, `pdf`, `logpdf`, `cdf`, `ppf` and `rvs` as in `scipy.stats`.
+        """
+        return PredictiveDistribution(self._run(self._fitted(), "predict", X))
+
+    def predict_quantiles(self, X: ArrayLike, q: ArrayLike) -> Floats:
+        """Predict quantiles of the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        q : float or array-like of shape (n_quantiles,), within (0, 1)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_quantiles)
+            Their levels are corrected by how often labels were below such quantiles so far; those
+            of `predict_dist` are not.
+        """
+        quantiles = self.predict_dist(X).quantiles(np.atleast_1d(q))
+        return quantiles if np.ndim(q) else quantiles[:, 0]
+
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Floats:
+        """Predict intervals that hold a part `coverage` of the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        coverage : float, default=0.9
+            Within (0, 1). As many labels are below the interval as above.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            The lower and the upper end for each row.
+        """
+        return self.predict_dist(X).quantiles(ends_of(coverage))
+
+    def predict_one(self, x: Sequence[float] | NDArray[Any]) -> float:
+        """Predict the label of one row, fast.
+
+        Parameters
+        ----------
+        x : sequence of n_features numbers
+
+        Returns
+        -------
+        float
+        """
+        return float(predict_row(self._fitted(), x)[0])
+
+    def predict_by_memory(self, X: ArrayLike) -> Floats:
+        """Predict the labels with each group and each linear regression, before they are mixed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, len(memory_names_))
+        """
+        return self._run(self._fitted(), "predict_by_expert", X)[:, :, 0]
+
+    def predict_by_tree(self, X: ArrayLike) -> Floats:
+        """Predict the labels with each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_trees)
+            The trees of the first group come first.
+        """
+        return self._run(self._fitted(), "predict_by_tree", X)[:, :, 0]
+
+    def _test_then_train(self, X: ArrayLike, y: ArrayLike, sample_weight: Any) -> Floats:
+        return np.concatenate(self._predict_then_learn(X, y, sample_weight=sample_weight))
+
+    def _groups(self) -> list[Group]:
+        memories = checked_memories(self, "memories")
+        return [
+            (memory, False, False, has_base) for has_base in (False, True) for memory in memories
+        ]
+
+    def _options(self, n_features: int) -> Options:
+        return adaptive_tree_options(self, step=1.0, charge_first=True, split_prior=(0.8, 0.0))
+
+    def _validate_labels(self, y: ArrayLike) -> ArrayLike:
+        return checked_numbers(y)
+
+    def _new_labels(self, labels: NDArray[Any], classes: Any) -> Labels:
+        return NumberLabels()
+
+    def _new_core(self, labels: Any, **features: Any) -> Core:
+        del features["bounds"]
+        return build_core(**core_arguments(self, self._groups()), **features)
+
+
+def ends_of(coverage: float) -> Floats:
+    """Return the levels of the ends of an interval."""
+    if not (isinstance(coverage, Real) and 0 < float(coverage) < 1):
+        raise ValueError(f"coverage is {coverage!r}; it must be a number within (0, 1)")
+    return np.array([(1 - float(coverage)) / 2, (1 + float(coverage)) / 2])
+
+
+def checked_numbers(y: ArrayLike) -> ArrayLike:
+    """Return labels as numbers; an error where a row has several."""
+    if y is None:
+        return y
+    with argument_named("y"):
+        labels: Floats = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        raise ValueError(
+            f"y has shape {labels.shape}; a forest learns one label per row: wrap it in "
+            "scikit-learn's MultiOutputRegressor"
+        )
+    return labels

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -28,6 +29,7 @@ from amforest._forest.encoder import Encoder, NamedColumns, NamedValues, Request
 from amforest._forest.estimator import Estimator, learn_named_row, learn_named_rows
 from amforest._forest.inputs import Schema, as_rows, lists_columns
 from amforest._forest.losses import Floats
+from amforest.distribution import PredictiveDistribution
 
 try:
     from river import base
@@ -185,7 +187,7 @@ class _River(base.Estimator):
             schema = Schema(is_categorical, np.array(names, dtype=object) if have_names else None)
             encoder = Encoder(schema, columns.categories if n_categorical else None)
             core = drop_numbers(core, n_numbers)
-            handle.fitted = Fitted(encoder, handle.fitted.labels, core)
+            handle.fitted = replace(handle.fitted, encoder=encoder, core=core)
         return model
 
     @classmethod
@@ -202,7 +204,8 @@ class _River(base.Estimator):
                 "model has partition='unrestricted'; it must be 'restricted', because features "
                 "come and go in river"
             )
-        params["step"] = learning_rate(model)
+        if params.get("step", 1.0) is None:
+            params["step"] = learning_rate(model)
         for name in ("classes", "bounds", "bound"):  # the copy keeps the classes it has
             params.pop(name, None)
         if lists_columns(params["categorical_features"]):
@@ -213,7 +216,7 @@ class _River(base.Estimator):
         if (fitted := new._handle.fitted) is not None:
             encoder = Encoder.of_named(_named_columns(fitted.encoder))
             core = reserve_columns(fitted.core, encoder)
-            new._handle.fitted = Fitted(encoder, fitted.labels, core)
+            new._handle.fitted = replace(fitted, encoder=encoder, core=core)
         return new
 
     @property
@@ -230,7 +233,7 @@ class _AMF(_River):
         self,
         n_estimators: int = 10,
         *,
-        step: float = 1.0,
+        step: float | str = 1.0,
         use_aggregation: bool = True,
         split_pure: bool = False,
         charge_first: bool = False,
@@ -461,7 +464,25 @@ class AdaptiveAMFClassifier(_Classifier):
         yield {"n_estimators": 1, "memories": (30,), "honest_memories": [], "n_candidates": 1}
 
 
-class AMFRegressor(_AMF, base.MiniBatchRegressor):
+class _Regressor(_River, base.MiniBatchRegressor):
+    """The predictions of regressors."""
+
+    def predict_one(self, x: NamedValues, **kwargs: Any) -> float:
+        """Predict the label: 0 before any data."""
+        fitted = self._handle.fitted
+        return 0.0 if fitted is None else float(self._predict_row(fitted, x)[0])
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Predict the label of each row: 0 before any data."""
+        import pandas as pd  # noqa: PLC0415
+
+        fitted = self._handle.fitted
+        if fitted is None or not len(X):
+            return pd.Series(0.0, X.index)
+        return pd.Series(self._predict_rows(fitted, X)[:, 0], X.index)
+
+
+class AMFRegressor(_AMF, _Regressor):
     """Aggregated Mondrian forest for regression, for river.
 
     New features may appear at any time.
@@ -487,25 +508,147 @@ class AMFRegressor(_AMF, base.MiniBatchRegressor):
     >>> from amforest.river import AMFRegressor
     >>> model = AMFRegressor(seed=1)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    MAE: 0.28944
+    MAE: 0.431375
     """
 
     _estimator = regressor.AMFRegressor
     _model: regressor.AMFRegressor
 
-    def predict_one(self, x: NamedValues, **kwargs: Any) -> float:
-        """Predict the label: 0 before any data."""
-        fitted = self._handle.fitted
-        return 0.0 if fitted is None else float(self._predict_row(fitted, x)[0])
+    def __init__(
+        self,
+        n_estimators: int = 10,
+        *,
+        step: float | str = "auto",
+        use_aggregation: bool = True,
+        split_pure: bool = False,
+        charge_first: bool = False,
+        predict_extends: bool = False,
+        split_prior: tuple[float, float] = (0.5, 0.0),
+        categorical_features: Requested = "from_dtype",
+        max_categories: int | None = 256,
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators,
+            step=step,
+            use_aggregation=use_aggregation,
+            split_pure=split_pure,
+            charge_first=charge_first,
+            predict_extends=predict_extends,
+            split_prior=split_prior,
+            categorical_features=categorical_features,
+            max_categories=max_categories,
+            max_nodes=max_nodes,
+            max_bytes=max_bytes,
+            n_jobs=n_jobs,
+            seed=seed,
+        )
 
-    def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """Predict the label of each row: 0 before any data."""
-        import pandas as pd  # noqa: PLC0415
+    @property
+    def step_(self) -> float:
+        """The step in use; AttributeError before any data."""
+        return self._model.step_
 
+
+class AdaptiveAMFRegressor(_Regressor):
+    """Adaptive forest for regression, for river: follows drift, and predicts intervals.
+
+    New features may appear at any time. A tree knows nothing of a feature that appears later until
+    it is regrown.
+
+    Parameters
+    ----------
+    n_estimators, memories, n_candidates, row_limit
+        As in `amforest.AdaptiveAMFRegressor`.
+    use_aggregation, split_pure, max_nodes, max_bytes, n_jobs
+        As in `amforest.AdaptiveAMFRegressor`.
+    categorical_features
+        The names of features that hold categories, of any hashable type. "from_dtype" means the
+        features whose first value is text.
+    max_categories
+        The first so many categories of a feature are told apart; all later ones are one. None means
+        no limit.
+    seed
+        The same number gives the same forest.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from amforest.river import AdaptiveAMFRegressor
+    >>> model = AdaptiveAMFRegressor(seed=1)
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.253066
+    """
+
+    _estimator = regressor.AdaptiveAMFRegressor
+    _model: regressor.AdaptiveAMFRegressor
+
+    def __init__(
+        self,
+        n_estimators: int = 5,
+        *,
+        memories: Sequence[int | None] = (None, 4000, 1000, 250, 60, 15),
+        n_candidates: int = 30,
+        row_limit: int = 65_536,
+        use_aggregation: bool = True,
+        split_pure: bool = False,
+        categorical_features: Requested = "from_dtype",
+        max_categories: int | None = 10_000,
+        max_nodes: int | None = None,
+        max_bytes: int | None = None,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.memories = memories
+        self.n_candidates = n_candidates
+        self.row_limit = row_limit
+        self.use_aggregation = use_aggregation
+        self.split_pure = split_pure
+        self.categorical_features = categorical_features
+        self.max_categories = max_categories
+        self.max_nodes = max_nodes
+        self.max_bytes = max_bytes
+        self.n_jobs = n_jobs
+        self.seed = seed
+        self._build_forest()
+
+    def predict_dist_one(self, x: NamedValues) -> PredictiveDistribution | None:
+        """Predict the distribution of the label: None before any data."""
         fitted = self._handle.fitted
-        if fitted is None or not len(X):
-            return pd.Series(0.0, X.index)
-        return pd.Series(self._predict_rows(fitted, X)[:, 0], X.index)
+        return (
+            None if fitted is None else PredictiveDistribution(self._predict_row(fitted, x)[None])
+        )
+
+    def predict_interval_one(
+        self, x: NamedValues, coverage: float = 0.9
+    ) -> tuple[float, float] | None:
+        """Predict an interval that holds a part `coverage` of the labels: None before any data."""
+        ends = regressor.ends_of(coverage)
+        dist = self.predict_dist_one(x)
+        if dist is None:
+            return None
+        low, high = dist.quantiles(ends)[0].tolist()
+        return low, high
+
+    @property
+    def memory_names_(self) -> list[str]:
+        """The names of what the mixer combines; AttributeError before any data."""
+        return self._model.memory_names_
+
+    @property
+    def memory_weights_(self) -> Floats:
+        """The weights of these in the mixer; AttributeError before any data."""
+        return self._model.memory_weights_
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"seed": 1}
+        yield {"n_estimators": 2, "memories": (None, 60, 15), "n_jobs": 2}
+        yield {"n_estimators": 1, "memories": (30,), "n_candidates": 1}
 
 
 def forest_of(model: Any) -> Estimator:

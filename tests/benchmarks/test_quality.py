@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from benchmarks.quality.checks import Check, checks
+from benchmarks.quality.page import write_page
 from benchmarks.quality.recovery import WINDOW, recovery
 from benchmarks.quality.results import Results
 from benchmarks.quality.scores import BLOCK, probabilities, score
@@ -65,3 +66,13 @@ def test_figures_need_both_contenders():
     assert checks(results) == []
     results.sections["streams"]["car"]["AMF"] = scores | {"log_loss": 0.4}
     assert [check.value for check in checks(results)] == [pytest.approx(0.5)] * 2
+
+
+def test_the_best_of_the_contenders_shown_is_bold(tmp_path):
+    # river's forests have few rows only, and no column in the first table.
+    losses = {"adaptive": 0.2, "AMF": 0.3, "river ARF": 0.1}
+    row = {
+        name: {"log_loss": loss, "accuracy": 0.9, "us_per_row": 1} for name, loss in losses.items()
+    }
+    write_page(tmp_path, Results({"streams": {"car": row}}))
+    assert "| car | **0.200** / 0.900 | 0.300 / 0.900 |" in (tmp_path / "quality.md").read_text()

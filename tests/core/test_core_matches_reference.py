@@ -52,7 +52,7 @@ def streams(draw):
         model = AMFClassifier(classes=range(n_classes), dirichlet=dirichlet, **params)
     else:
         y = rng.normal(size=n_rows) if draw(st.booleans()) else rng.integers(0, 3, size=n_rows) / 3
-        model = AMFRegressor(**params)
+        model = AMFRegressor(**{"step": 1.0} | params)
     weights = np.ones(n_rows)
     if draw(st.booleans()):
         weights = rng.choice([0.3, 1.0, 2.0, 2.5], size=n_rows)
@@ -108,7 +108,7 @@ def test_every_combination_of_switches_equals_the_reference(switches, regression
     params = {name: bool(switches >> bit & 1) for bit, name in enumerate(SWITCHES)}
     params["split_prior"] = (0.5, 0.0) if switches % 3 else (0.3, 0.0)
     if regression:
-        model = AMFRegressor(n_estimators=1, random_state=7, **params)
+        model = AMFRegressor(n_estimators=1, step=1.0, random_state=7, **params)
         y = np.round(4 * X[:, 0]) + (X[:, 1] > 0.7) * rng.normal(size=150)
     else:
         model = AMFClassifier(n_estimators=1, classes=range(3), random_state=7, **params)
@@ -124,7 +124,7 @@ def test_every_combination_of_switches_equals_the_reference(switches, regression
     [
         (AMFClassifier(1, classes=[0, 1], split_pure=True, random_state=0), 1),
         (AMFClassifier(1, classes=[0, 1], dirichlet=1e-100, step=7, random_state=0), 1),
-        (AMFRegressor(1, random_state=0), 50),
+        (AMFRegressor(1, step=1.0, random_state=0), 50),
         (AMFRegressor(1, step=1e100, random_state=0), 1e75),
     ],
 )
@@ -144,7 +144,7 @@ def test_losses_of_thousands_equal_the_reference(charge_first):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 8, size=(60, 2)).astype(np.float32)
     y = rng.choice([0.0, 10.0, 30.0, 50.0], size=60)
-    model = AMFRegressor(5, charge_first=charge_first, random_state=0)
+    model = AMFRegressor(5, step=1.0, charge_first=charge_first, random_state=0)
     trees = learn_all(reference_trees(model), X, y)
     model.partial_fit(X, y)
     assert_equal_forests(model, trees, X)

@@ -33,7 +33,7 @@ ORDERS = list(permutations(range(4)))
 
 def grow(X, order, *, n_trees, seed, tree_class=None):
     """Grow independent trees on the points, in the given order: the core's, or reference trees."""
-    model = AMFRegressor(n_estimators=n_trees, split_pure=True, random_state=seed)
+    model = AMFRegressor(n_trees, step=1.0, split_pure=True, random_state=seed)
     rows, y = X[list(order)], np.zeros(len(X))
     model.partial_fit(rows, y)
     if tree_class is None:

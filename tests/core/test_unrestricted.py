@@ -39,7 +39,7 @@ def streams(draw):
     }
     if draw(st.booleans()):
         return X, rng.integers(3, size=n_rows), AMFClassifier(classes=range(3), **params)
-    return X, rng.normal(size=n_rows), AMFRegressor(**params)
+    return X, rng.normal(size=n_rows), AMFRegressor(step=1.0, **params)
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -120,6 +120,7 @@ def test_predictions_that_extend_the_partition_are_means_over_the_new_splits(n_f
     rng = np.random.default_rng(n_features)
     X = rng.uniform(size=(6, n_features)).astype(np.float32)
     params = {"split_prior": (alpha, 0.0), "predict_extends": True, "charge_first": True}
+    params["step"] = 1.0
     model = new(AMFRegressor, **params).fit(X, X[:, 0])
     trees = reference_trees(model, reference.UnrestrictedTree)
     queries = [*rng.uniform(size=(4, n_features)).astype(np.float32), X[0], X[1] + np.float32(1e-4)]

@@ -142,14 +142,15 @@ def cases() -> Iterator[Case]:
     for cls, (s, switches), kind in product(
         (AMFClassifier, AMFRegressor), enumerate(SWITCHES), KINDS
     ):
-        params = {"n_estimators": 3, "random_state": s, **switches}
+        params = {"n_estimators": 3, "random_state": s, "step": 1.0, **switches}
         learn = learn_rows if (s + len(kind)) % 2 else learn_batches
         if kind == "categories":  # of one row nobody could tell which columns hold categories
             learn = learn_batches
         yield Case(f"{cls.__name__} {kind} {s}", lambda c=cls, p=params: c(**p), kind, learn)
     box = {"partition": "unrestricted", "bounds": [(-6.0, 6.0)] * N_FEATURES}
     for cls, kind in product((AMFClassifier, AMFRegressor), ("numbers", "real weights")):
-        params = {"n_estimators": 2, "random_state": 5, "split_prior": (0.4, 0.5), **box}
+        params = {"n_estimators": 2, "random_state": 5, "step": 1.0, **box}
+        params["split_prior"] = (0.4, 0.5)
         yield Case(f"{cls.__name__} box {kind}", lambda c=cls, p=params: c(**p), kind, learn_rows)
     params = {"n_estimators": 2, "random_state": 6, "predict_extends": True, **box}
     yield Case("AMFClassifier box extends", lambda: AMFClassifier(**params), "numbers", learn_rows)
@@ -161,7 +162,9 @@ def cases() -> Iterator[Case]:
             learn_batches,
         )
     for cls, kind in product((river.AMFClassifier, river.AMFRegressor), ("numbers", "categories")):
-        yield Case(f"river {cls.__name__} {kind}", lambda c=cls: c(3, seed=8), kind, learn_rows)
+        yield Case(
+            f"river {cls.__name__} {kind}", lambda c=cls: c(3, step=1.0, seed=8), kind, learn_rows
+        )
     yield Case("river weights", lambda: river.AMFClassifier(2, seed=9), "real weights", learn_rows)
 
 

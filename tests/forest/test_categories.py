@@ -101,7 +101,13 @@ def streams(draw):
     if draw(st.booleans()):
         model = AMFClassifier(classes=range(3), **params)
         return by_appearance(codes), numbers, rng.integers(3, size=n_rows), model, rng
-    return by_appearance(codes), numbers, rng.normal(size=n_rows), AMFRegressor(**params), rng
+    return (
+        by_appearance(codes),
+        numbers,
+        rng.normal(size=n_rows),
+        AMFRegressor(step=1.0, **params),
+        rng,
+    )
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest.model_io.model_file import from_bytes
 from amforest.river import AdaptiveAMFClassifier as AdaptiveRiverClassifier
 from amforest.river import AMFClassifier as RiverClassifier
@@ -44,15 +44,17 @@ def while_it_learns(learn, query, n_threads=4):
     return answers
 
 
-ADAPTIVE = {"memories": (None, 60, 15), "honest_memories": (), "n_candidates": 200}
+ADAPTIVE = {"memories": (None, 60, 15), "n_candidates": 200}
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
+@pytest.mark.parametrize(
+    "cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor, AdaptiveAMFRegressor]
+)
 @pytest.mark.parametrize("way", ["rows", "batches"])
 def test_each_prediction_is_that_of_a_moment_between_two_rows(cls, way):
     params = {"n_estimators": 2, **ADAPTIVE} if cls.is_adaptive else {"n_estimators": 5}
     model, twin = (cls(**params, random_state=0).partial_fit(X[:5], Y[:5]) for _ in range(2))
-    method = "predict" if cls is AMFRegressor else "predict_proba"
+    method = "predict_proba" if hasattr(cls, "predict_proba") else "predict"
     n_rows = 1_000 if cls.is_adaptive else len(X)
     moments = {getattr(twin, method)(PROBE).tobytes()}
     for x, y in zip(X[5:n_rows], Y[5:n_rows], strict=True):

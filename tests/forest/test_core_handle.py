@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest._forest.class_labels import ClassLabels
 from amforest._forest.core_handle import can_count, count_exactly, handle_of, restore_core
 from amforest._forest.estimator import Estimator
@@ -21,7 +21,14 @@ def fitted_classifier(**params):
 
 
 @pytest.mark.parametrize(
-    "cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor, MondrianForestClassifier]
+    "cls",
+    [
+        AMFClassifier,
+        AdaptiveAMFClassifier,
+        AMFRegressor,
+        AdaptiveAMFRegressor,
+        MondrianForestClassifier,
+    ],
 )
 def test_at_most_three_classes_of_ours_lie_between_an_estimator_and_scikit_learn(cls):
     ours = [base for base in cls.__mro__ if base.__module__.startswith("amforest")]

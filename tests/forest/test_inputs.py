@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest._forest import inputs as _inputs
 from helpers import state_of, tables
 
@@ -22,6 +22,7 @@ LEARNING = {
     AMFClassifier: ["fit", "partial_fit", "partial_fit_predict_proba"],
     AdaptiveAMFClassifier: ["fit", "partial_fit", "partial_fit_predict_proba"],
     AMFRegressor: ["fit", "partial_fit", "partial_fit_predict"],
+    AdaptiveAMFRegressor: ["fit", "partial_fit", "partial_fit_predict"],
 }
 PREDICTING = {
     AMFClassifier: [
@@ -30,6 +31,10 @@ PREDICTING = {
     ],
     AdaptiveAMFClassifier: ["predict_proba", "predict_proba_by_memory", "weighted_depth", "apply"],
     AMFRegressor: ["predict", "predict_by_tree", "weighted_depth", "apply"],
+    AdaptiveAMFRegressor: [
+        *("predict", "predict_interval", "predict_by_memory", "predict_by_tree"),
+        *("weighted_depth", "apply"),
+    ],
 }
 
 
@@ -327,7 +332,9 @@ def refused(model, method, X, message, y=Y):
     assert state_of(model) == attributes
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
+@pytest.mark.parametrize(
+    "cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor, AdaptiveAMFRegressor]
+)
 @pytest.mark.parametrize("library", FRAMES)
 def test_names_are_kept_and_other_names_or_orders_refused(library, cls):
     data = columns(numbers("whole"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest._forest.categories import OTHERS
 from amforest.baselines import MondrianForestClassifier
 from amforest.cli.model_summary import build_tree
@@ -17,7 +17,13 @@ from amforest.model_io import from_bytes
 from helpers import state_of, tables
 
 LIMIT = 5
-CLASSES = [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor, MondrianForestClassifier]
+CLASSES = [
+    AMFClassifier,
+    AdaptiveAMFClassifier,
+    AMFRegressor,
+    AdaptiveAMFRegressor,
+    MondrianForestClassifier,
+]
 
 
 def new(cls=AMFClassifier, limit=LIMIT, **params):

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest._forest.core_handle import Fitted, handle_of
 from amforest._forest.encoder import Encoder
 from amforest._forest.inputs import Schema
@@ -36,7 +36,8 @@ def test_the_core_equals_the_reference_with_gaps(seed, regression):
     X, y, rng = stream_with_gaps(seed)
     params = {name: bool(seed >> bit & 1) for bit, name in enumerate(SWITCHES)}
     if regression:
-        model, y = AMFRegressor(2, random_state=seed, **params), y + rng.normal(size=len(y)).round()
+        model = AMFRegressor(2, step=1.0, random_state=seed, **params)
+        y = y + rng.normal(size=len(y)).round()
     else:
         model = AMFClassifier(2, classes=range(3), random_state=seed, **params)
     trees = reference_trees(model)
@@ -54,7 +55,9 @@ def test_the_core_equals_the_reference_with_gaps(seed, regression):
         assert_equal_predictions(predictions[:, i], [tree.predict(x) for x in queries])
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
+@pytest.mark.parametrize(
+    "cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor, AdaptiveAMFRegressor]
+)
 def test_gaps_do_not_depend_on_batches_or_threads(cls):
     X, y, _ = stream_with_gaps(1, n_rows=2_000)
     how = {"n_estimators": 2, "random_state": 0}

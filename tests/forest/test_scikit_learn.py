@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from helpers import tables
 
 
@@ -36,7 +36,11 @@ ADAPTIVE_MODES = [
 @parametrize_with_checks(
     [
         *(cls(**mode) for cls in (AMFClassifier, AMFRegressor) for mode in MODES),
-        *(AdaptiveAMFClassifier(**mode) for mode in ADAPTIVE_MODES),
+        *(
+            cls(**mode)
+            for cls in (AdaptiveAMFClassifier, AdaptiveAMFRegressor)
+            for mode in ADAPTIVE_MODES
+        ),
     ],
     expected_failed_checks=order_matters,
 )
@@ -95,9 +99,11 @@ def test_partial_fit_can_request_weights_and_classes():
     assert set(AMFRegressor().get_metadata_routing().partial_fit.requests) == {"sample_weight"}
 
 
-@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor])
+@pytest.mark.parametrize(
+    "cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor, AdaptiveAMFRegressor]
+)
 def test_the_page_in_a_notebook_names_the_estimator(cls):
-    assert cls.__name__ in cls(step=0.5)._repr_html_()
+    assert cls.__name__ in cls(n_estimators=3)._repr_html_()
 
 
 def test_names_of_columns_are_kept():

@@ -16,7 +16,14 @@ import pytest
 from numpy.random import RandomState
 from scipy.sparse import coo_array
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, Checkpoint, load
+from amforest import (
+    AdaptiveAMFClassifier,
+    AdaptiveAMFRegressor,
+    AMFClassifier,
+    AMFRegressor,
+    Checkpoint,
+    load,
+)
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io import model_file
 
@@ -62,6 +69,11 @@ ONE_BY_ONE = {
     "river": (lambda: river("AMFClassifier"), as_dicts, Y),
     "adaptive": (lambda: AdaptiveAMFClassifier(1, random_state=0), as_arrays, Y),
     "adaptive river": (lambda: river("AdaptiveAMFClassifier"), as_dicts, Y),
+    "adaptive regressor": (
+        lambda: AdaptiveAMFRegressor(1, memories=[None, 15], random_state=0),
+        as_arrays,
+        X[:, 2],
+    ),
     "river-regressor": (lambda: river("AMFRegressor"), as_dicts, X[:, 2]),
 }
 

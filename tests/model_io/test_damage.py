@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 from numpy.random import PCG64, RandomState
 
-from amforest import AMFClassifier, AMFRegressor, load, river, save
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, load, river, save
+from amforest._forest.core_handle import restore_core
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io import model_file, safetensors_bytes
 from amforest.model_io.model_file import ModelFormatError, from_bytes
@@ -371,3 +372,20 @@ def test_the_invariants_notice_what_is_wrong(field, value):
     wrong = Wrong()
     with pytest.raises(AssertionError):
         invariants.check_trees(wrong)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *("row_features", "row_labels", "row_weights", "mixer_weights", "due", "n_regrows"),
+        *("number_keys", "has_numbers", "number_priors", "number_sizes", "number_values"),
+        *("is_regrown", "regrowths", "regrowth_seeds", "regrowth_credit", "feature_weights"),
+    ],
+)
+def test_a_column_of_an_adaptive_forest_that_is_too_short_is_refused(column):
+    model = AdaptiveAMFClassifier(2, memories=(20,), categorical_features=[0], random_state=0)
+    model.fit(np.arange(60).reshape(-1, 1) % 5, np.arange(60) % 2)
+    state = model._core.state()
+    state["trees"][column] = state["trees"][column][:-1].copy()
+    with pytest.raises(ValueError, match="must"):
+        restore_core(state)

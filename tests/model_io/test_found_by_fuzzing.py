@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
 from amforest._forest.core_handle import restore_core
 from amforest.baselines import MondrianForestClassifier
 from amforest.river import AMFClassifier as RiverClassifier
@@ -81,3 +81,43 @@ def test_predictions_of_an_extended_partition_sum_to_1_for_any_prior(a):
     for part in np.array_split(np.arange(500), 100):
         model.partial_fit(X[part], y[part])
         np.testing.assert_allclose(model.predict_proba(queries).sum(axis=1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("column", ["number_values", "number_priors"])
+def test_categories_are_no_numbers_that_a_feature_cannot_be(column):
+    # Trees split between such numbers, at thresholds that their own file must not have.
+    model = AdaptiveAMFClassifier(1, memories=(20,), categorical_features=[0], random_state=0)
+    model.fit(np.arange(60).reshape(-1, 1) % 5, np.arange(60) % 2)
+    state = model._core.state()
+    assert state["trees"]["has_numbers"].any()
+    restore_core(state)
+    state["trees"][column] = np.full_like(state["trees"][column], 2.0**101)
+    with pytest.raises(ValueError, match=f"{column} must be at most"):
+        restore_core(state)
+
+
+def test_rows_from_which_a_tree_would_count_too_much_are_refused():
+    model = AdaptiveAMFClassifier(1, memories=(20,), random_state=0)
+    X, y = np.arange(30.0).reshape(-1, 1), np.arange(30) % 2
+    state = model.fit(X, y)._core.state()
+    state["trees"]["row_weights"] = np.full_like(state["trees"]["row_weights"], 2.0**53)
+    with pytest.raises(ValueError, match="row_weights must not add up to too much"):
+        restore_core(state)
+    for weights in (np.full(30, 2.0**48), np.full(30, 2.0**48 - 0.5)):
+        before = model.fit(X, y, sample_weight=weights).to_bytes()
+        with pytest.raises(ValueError, match="add up to too much"):  # with those of the store
+            model.partial_fit(X[:3], [0, 1, 7], sample_weight=weights[:3])
+        assert model.to_bytes() == before
+
+
+def test_a_regrowth_that_would_outlast_its_rows_is_refused():
+    model = AdaptiveAMFClassifier(1, memories=(60,), n_candidates=5_000, random_state=0)
+    rng = np.random.default_rng(0)
+    model.fit(rng.normal(size=(60, 3)), rng.integers(2, size=60))
+    while not (state := model._core.state())["trees"]["is_regrown"].any():
+        model.learn_one(rng.normal(size=3), int(rng.integers(2)))
+    restore_core(state)
+    trees = state["trees"]
+    trees["regrowth_credit"] = np.where(trees["is_regrown"] == 1, -(10**9), 0)
+    with pytest.raises(ValueError, match="regrowth_credit must be in its range"):
+        restore_core(state)

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import amforest
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest.baselines import MondrianForestClassifier, OnlineDummyClassifier
 from amforest.model_io import model_file, safetensors_bytes
 from amforest.model_io.document import FORMAT
@@ -39,7 +39,7 @@ def twin_of(cls, **params):
     model = getattr(river, cls)(2, seed=1, **params)
     for i, x in enumerate(X[:60].tolist()):
         row = dict(zip("abc", x, strict=True)) | ({"word": "uvw"[i % 3]} if i > 20 else {})
-        model.learn_one(row, x[0] if cls == "AMFRegressor" else LABELS[i])
+        model.learn_one(row, x[0] if cls.endswith("Regressor") else LABELS[i])
     return model
 
 
@@ -63,6 +63,11 @@ MODELS = {
     "adaptive, limits": lambda: AdaptiveAMFClassifier(
         1, memories=[15], row_limit=30, max_bytes=500_000, random_state=0
     ).fit(X, LABELS, np.linspace(0, 2, 120)),
+    "adaptive regression": lambda: AdaptiveAMFRegressor(2, random_state=0).fit(GAPS, X[:, 0]),
+    "adaptive regression, in regrowths": lambda: AdaptiveAMFRegressor(
+        2, memories=[None, 15], n_candidates=3_000, random_state=0
+    ).partial_fit(FRAME, X[:, 1]),
+    "adaptive river regression": lambda: twin_of("AdaptiveAMFRegressor", n_candidates=500),
     "adaptive river": lambda: twin_of("AdaptiveAMFClassifier", n_candidates=500),
     "unfitted adaptive": lambda: AdaptiveAMFClassifier(classes=("a", "b"), honest_memories=()),
     "river": lambda: twin_of("AMFClassifier"),
@@ -83,13 +88,13 @@ def go_on(model):
     """Learn some more rows; return the bytes after that."""
     if type(model).__module__ == "amforest.river":
         for i, x in enumerate(X[60:80].tolist()):
-            label = x[0] if type(model).__name__ == "AMFRegressor" else LABELS[i]
+            label = x[0] if type(model).__name__.endswith("Regressor") else LABELS[i]
             model.learn_one(dict(zip("abcd", [*x, 1.0], strict=True)), label)
     elif model.categorical_features is not None and hasattr(model, "feature_names_in_"):
         names = list(model.feature_names_in_)
         model.partial_fit(FRAME[names], model.predict(FRAME[names]))
     else:
-        y = X[:, 0] if isinstance(model, AMFRegressor) else X[:, 0] > 0
+        y = X[:, 0] if isinstance(model, AMFRegressor | AdaptiveAMFRegressor) else X[:, 0] > 0
         model.partial_fit(X, y if getattr(model, "classes_", None) is None else model.predict(X))
     return model.to_bytes()
 

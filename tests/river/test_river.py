@@ -15,12 +15,18 @@ import pytest
 import amforest
 from amforest._forest.core_handle import handle_of
 from amforest._forest.encoder import padded_width
-from amforest.river import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, columns_of
+from amforest.river import (
+    AdaptiveAMFClassifier,
+    AdaptiveAMFRegressor,
+    AMFClassifier,
+    AMFRegressor,
+    columns_of,
+)
 from helpers import tables
 from river import checks, compose, datasets, drift, evaluate, metrics, preprocessing
 
 CLASSIFIERS = [AMFClassifier, AdaptiveAMFClassifier]
-MODELS = [*CLASSIFIERS, AMFRegressor]
+MODELS = [*CLASSIFIERS, AMFRegressor, AdaptiveAMFRegressor]
 ALL_CHECKS = [
     pytest.param(cls(**params), check, id=f"{cls.__name__}-{i}-{check.__name__}-{k}")
     for cls in MODELS
@@ -381,7 +387,7 @@ def test_pickles_and_copies_continue_identically(stream):
 
 def test_clones_start_afresh_with_the_same_parameters(stream):
     cls, rows = stream
-    model = learn(cls(n_estimators=2, step=0.5, seed=1), rows)
+    model = learn(cls(n_estimators=2, use_aggregation=False, seed=1), rows)
     assert predictions(model.clone(), rows[:1]) == predictions(cls(), rows[:1])
     assert bits(learn(model.clone(), rows)) == bits(model)
     assert model.clone({"n_estimators": 4}).to_sklearn().n_estimators == 4

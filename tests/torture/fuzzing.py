@@ -1,4 +1,7 @@
-"""libFuzzer on load → predict → learn → copy → save, with ASan and UBSan: cpp/fuzz_load.cpp."""
+"""libFuzzer on load → predict → learn → copy → save, with ASan and UBSan: cpp/fuzz_load.cpp.
+
+Forests of the paper with each model of labels, and adaptive ones.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ FLAGS = [
     "-fno-sanitize-coverage=trace-cmp",  # costs a quarter of the time; there are own mutations
     "-Wl,--wrap=mmap,--wrap=mremap",
 ]
-LIMITS = ["-rss_limit_mb=512", "-malloc_limit_mb=512", "-timeout=30", "-max_len=2048"]
+LIMITS = ["-rss_limit_mb=512", "-malloc_limit_mb=512", "-timeout=30", "-max_len=8192"]
 # Entropic scheduling, long stack traces and a large quarantine take most of the time.
 QUICK = ["-entropic=0", "-print_final_stats=1"]
 ASAN_OPTIONS = "malloc_context_size=4:max_malloc_fill_size=0:quarantine_size_mb=8"

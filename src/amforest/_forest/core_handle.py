@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from amforest._core import (
+    FORGETTING,
+    MOST_LINEAR,
     AdaptiveClassifierForest,
+    AdaptiveRegressorForest,
     ClassifierForest,
     Options,
     RegressorForest,
@@ -30,14 +33,18 @@ from amforest._forest.limits import MOST_ADDED_UP, MOST_CLASSES, MOST_COUNTED, M
 from amforest._forest.losses import Floats
 from amforest._forest.scales import ScaleCheck
 
+if TYPE_CHECKING:
+    from amforest._forest.early_rows import EarlyRows
+
 WholeCountsCore = ClassifierForest | UnrestrictedClassifierForest
 RealCountsCore = WeightedClassifierForest | UnrestrictedWeightedClassifierForest
-AdaptiveCore = AdaptiveClassifierForest
+AdaptiveCore = AdaptiveClassifierForest | AdaptiveRegressorForest
 Core = (
     WholeCountsCore | RealCountsCore | RegressorForest | UnrestrictedRegressorForest | AdaptiveCore
 )
 Labels = ClassLabels | NumberLabels
 Prior = Callable[[int], float]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +57,11 @@ class Fitted:
     encoder: Encoder
     labels: Labels
     core: Core
+    early: EarlyRows | None = None  # before a regressor's step is settled
+
+    def may_learn(self, labels: Any) -> bool:
+        """Return whether the core may learn such labels with the step that it has."""
+        return self.early is None or bool(np.all(labels == self.early.constant))
 
 
 class CoreHandle:
@@ -70,6 +82,7 @@ class CoreHandle:
             state: dict[str, Any] = {"progress": self.progress, "fitted": None}
             if (fitted := self.fitted) is not None:
                 state["fitted"] = fitted.encoder, copy(fitted.labels), fitted.core.state()
+                state["early"] = fitted.early
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -77,7 +90,8 @@ class CoreHandle:
         self.progress = state["progress"]
         if state["fitted"] is not None:
             encoder, labels, core = state["fitted"]
-            self.fitted = Fitted(encoder, copy(labels), restore_core(core))
+            early = state.get("early")  # which earlier versions did not have
+            self.fitted = Fitted(encoder, copy(labels), restore_core(core), early)
 
     def learning(self, rows: Any) -> LearningCall:
         """Return a context that holds the lock, and counts the rows if there is an error."""
@@ -92,7 +106,7 @@ class CoreHandle:
         """Let a call learn in a copy of the model, which an error drops."""
         fitted, progress = self.fitted, self.progress
         if fitted is not None:
-            self.fitted = Fitted(fitted.encoder, copy(fitted.labels), fitted.core.reserve())
+            self.fitted = replace(fitted, labels=copy(fitted.labels), core=fitted.core.reserve())
         try:
             yield
         except BaseException:
@@ -116,8 +130,14 @@ class CoreHandle:
                 self._learn_part(first, n_threads, prior)
                 self._record(predictions[-1], first)
             rest = part.cut(len(part.new), None)
-            core = self._fitted().core
-            prediction = core.predict_then_learn(rest.rows, rest.labels, n_threads, rest.weights)
+            prediction = np.concatenate(
+                self._learn_in_cores(
+                    rest,
+                    lambda core, some: core.predict_then_learn(
+                        some.rows, some.labels, n_threads, some.weights
+                    ),
+                )
+            )
             n_free = max(n_unknown - sum(map(len, predictions)), 0)
             predictions.append(prediction)
             self._record(prediction[n_free:], rest.cut(n_free, None))
@@ -131,7 +151,9 @@ class CoreHandle:
         fitted = self._fitted()
         encoder, labels, core = fitted.encoder, fitted.labels, fitted.core
         if not (part.new and isinstance(labels, ClassLabels)):
-            core.learn(part.rows, part.labels, n_threads, part.weights)
+            self._learn_in_cores(
+                part, lambda core, some: core.learn(some.rows, some.labels, n_threads, some.weights)
+            )
             return
         known = labels.known
         n_classes = labels.add(part.new[0])
@@ -145,6 +167,35 @@ class CoreHandle:
                 self.fitted = fitted
                 labels.restore(known)
             raise
+
+    def _learn_in_cores(self, part: Part, learn: Callable[[Core, Part], Result]) -> list[Result]:
+        """Let a core learn rows: one after another while the step of a regressor changes.
+
+        These are copies and new ones, so that an error can restore the core before them. Like any
+        batch, the rows after the last change keep what was learned before Ctrl-C.
+        """
+        fitted = self._fitted()
+        core, early = fitted.core, fitted.early
+        if fitted.may_learn(part.labels):
+            return [learn(core, part)]
+        results: list[Result] = []
+        n_settled = None
+        try:
+            core = core.reserve()
+            while early is not None and len(part.rows):
+                some, part = early.cut(part)
+                if len(some.rows):
+                    results.append(learn(core, some))
+                core, early = early.extend(core, some, part)
+            n_settled = core.n_samples
+            self.fitted = replace(fitted, core=core, early=early)
+            if len(part.rows):
+                results.append(learn(core, part))
+        except BaseException:
+            if n_settled in (None, core.n_samples):
+                self.fitted = fitted
+            raise
+        return results
 
     def _record(self, predictions: Floats, part: Part) -> None:
         """Add the losses of predictions that were made before their labels were learned."""
@@ -251,7 +302,8 @@ def join_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
 def build_core(**arguments: Any) -> Core:
     """Build a core of the class that its arguments need: a new one from seeds, or from trees."""
     if "groups" in arguments:
-        return AdaptiveClassifierForest(**arguments)
+        has_classes = "n_classes" in arguments
+        return (AdaptiveClassifierForest if has_classes else AdaptiveRegressorForest)(**arguments)
     is_unrestricted = arguments["bounds"] is not None
     if "n_classes" not in arguments:
         return (UnrestrictedRegressorForest if is_unrestricted else RegressorForest)(**arguments)
@@ -296,9 +348,26 @@ def drop_numbers(core: Core, n_numbers: int) -> Core:
         widths["row_features"] = slice(n_features)
         place = np.append(np.cumsum(kept) - 1, -1).astype(np.int32)  # -1 stays in leaves
         trees["feature"], trees["columns"] = place[trees["feature"]], trees["columns"][kept]
+        if "expert_state" in trees:
+            trees["base_columns"] = place[trees["base_columns"]].astype(np.uint32)
+            n_before, n_after = (min(n, MOST_LINEAR) for n in (core.n_numbers, n_numbers))
+            trees["expert_state"] = _drop_linear(trees["expert_state"], n_before, n_after)
     for name, width in widths.items():
         trees[name] = np.ascontiguousarray(trees[name][:, width])
     return restore_core(state | {"n_numbers": n_numbers})
+
+
+def _drop_linear(state: Floats, n_before: int, n_after: int) -> Floats:
+    """Drop the last features from the state of linear experts: see linear_experts.hpp."""
+    reference, rest = state[:1], state[1:]
+    features, rest = np.split(rest, [7 * n_before])
+    kept = np.append(np.arange(n_after), n_before)  # the intercept is last
+    parts = [reference, features[: 7 * n_after]]
+    n = n_before + 1
+    for expert in np.split(rest, len(FORGETTING)):
+        slopes, inverse, sums = np.split(expert, [n, n + n * n])
+        parts += [slopes[kept], inverse.reshape(n, n)[np.ix_(kept, kept)].ravel(), sums]
+    return np.concatenate(parts)
 
 
 def can_count(core: Core, weight: Any) -> bool:
@@ -316,7 +385,10 @@ def count_exactly(core: Core, weights: int | Floats) -> Core:
     It refuses weights that are too much before the first part of a batch is learned.
     """
     total = core.total_weight + np.sum(weights)
-    if total > MOST_ADDED_UP:
+    remembered = 0.0
+    if isinstance(core, AdaptiveCore):  # whose trees are regrown from the rows that it remembers
+        remembered = core.remembered_weight + np.sum(np.ceil(weights))
+    if max(total, remembered) > MOST_ADDED_UP:
         raise ValueError("the weights of all rows add up to too much: more than 2**53")
     if not isinstance(core, WholeCountsCore):
         return core

@@ -16,11 +16,17 @@ from amforest._forest.inputs import Features, Sparse
 from amforest._forest.limits import LEAST_MEMORY
 
 Seeds = NDArray[np.uint64]
-Group = tuple[int | None, bool, bool]  # the memory, whether it is honest, whether it is plain
+# The memory, whether it is honest, whether it is plain; of a regressor, whether it has a base.
+Group = tuple[int | None, bool, bool] | tuple[int | None, bool, bool, bool]
 
 
 def learning_rate(estimator: Any) -> float:
-    """Return η; for ``step=None`` the paper's choice for labels within ±B, 1 / (8 B²)."""
+    """Return η; for ``step=None`` the paper's choice for labels within ±B, 1 / (8 B²).
+
+    With ``step="auto"`` it is 1 before the first row.
+    """
+    if isinstance(estimator.step, str):
+        return 1.0
     if estimator.step is not None:
         return float(estimator.step)
     if estimator.bound is None:
@@ -41,32 +47,30 @@ def aggregation_options(estimator: Any) -> Options:
     )
 
 
-def adaptive_tree_options(estimator: Any) -> Options:
+def adaptive_tree_options(estimator: Any, **options: Any) -> Options:
     """Return the options of an adaptive forest's trees."""
     return Options(
-        step=float(estimator.step),
         use_aggregation=bool(estimator.use_aggregation),
         split_pure=bool(estimator.split_pure),
-        charge_first=False,
         predict_extends=False,
+        **options,
         max_nodes=None if estimator.max_nodes is None else int(estimator.max_nodes),
         max_bytes=None if estimator.max_bytes is None else int(estimator.max_bytes),
     )
 
 
-def adaptive_groups(estimator: Any) -> list[Group]:
-    """Return the groups of an adaptive forest; the last one is plain."""
-    groups: list[Group] = []
-    for name, is_honest in (("memories", False), ("honest_memories", True)):
-        for memory in getattr(estimator, name):
-            is_count = isinstance(memory, Integral) and int(memory) >= LEAST_MEMORY
-            if memory is not None and not is_count:
-                raise ValueError(
-                    f"{name} holds {memory!r}; a memory must be None or a whole number of rows, at "
-                    f"least {LEAST_MEMORY}"
-                )
-            groups.append((None if memory is None else int(memory), is_honest, False))
-    return [*groups, (None, False, True)]
+def checked_memories(estimator: Any, name: str) -> list[int | None]:
+    """Return the memories that a parameter lists, as the core counts them."""
+    memories: list[int | None] = []
+    for memory in getattr(estimator, name):
+        is_count = isinstance(memory, Integral) and int(memory) >= LEAST_MEMORY
+        if memory is not None and not is_count:
+            raise ValueError(
+                f"{name} holds {memory!r}; a memory must be None or a whole number of rows, at "
+                f"least {LEAST_MEMORY}"
+            )
+        memories.append(None if memory is None else int(memory))
+    return memories
 
 
 def size_limits(estimator: Any) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from amforest._forest.core_handle import (
     reserve_columns,
 )
 from amforest._forest.core_options import check_in_box, tree_seeds
+from amforest._forest.early_rows import EarlyRows
 from amforest._forest.encoder import (
     Batch,
     Encoder,
@@ -62,7 +63,7 @@ class Estimator(BaseEstimator):
     is_adaptive: ClassVar[bool] = False  # whether the core is an adaptive forest
 
     n_estimators: int
-    step: float | None
+    step: float | str | None
     use_aggregation: bool
     split_pure: bool
     charge_first: bool
@@ -126,6 +127,10 @@ class Estimator(BaseEstimator):
         """Return the options of a core."""
         raise NotImplementedError
 
+    def _settles_step(self) -> bool:
+        """Return whether the first rows settle the step."""
+        return False
+
     def _n_trees(self) -> int:
         """Return the number of trees."""
         return int(self.n_estimators)
@@ -179,6 +184,7 @@ class Estimator(BaseEstimator):
                     and sample_weight == 1
                     and fitted.encoder.categories is None
                     and (label := fitted.labels.encode_one(y)) is not None
+                    and (fitted.early is None or fitted.early.constant == label)
                     and fitted.core.learn_row(x, label, 1.0)  # type: ignore[arg-type]
                 ):
                     self._learn_any_row(x, y, sample_weight)
@@ -199,7 +205,10 @@ class Estimator(BaseEstimator):
         encoder, labels, core = fitted.encoder, fitted.labels, fitted.core
         label = labels.encode_one(y) if can_count(core, weight) else None
         row = None if label is None else encoder.row(x)
-        if row is None or encoder.has_unknown(row) or not core.learn_row(row, label, weight):  # type: ignore[arg-type]
+        if row is not None and not fitted.may_learn(label) and not encoder.has_unknown(row):
+            part = Part([], as_rows(row[None]), np.array([label], np.float64), np.array([weight]))
+            self._handle.learn_parts([part], 1, self._dirichlet)
+        elif row is None or encoder.has_unknown(row) or not core.learn_row(row, label, weight):  # type: ignore[arg-type]
             self._learn_batch(encoder.row_table(x), [y], sample_weight=[weight])
 
     def _learn(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> Self:
@@ -228,6 +237,8 @@ class Estimator(BaseEstimator):
         if not (encoder.accepts(X) and is_plain(y, 1) and len(X) == len(y)):
             return None
         if not can_count(core, len(y)) or (encoded := labels.encode_plain(y)) is None:
+            return None
+        if not fitted.may_learn(encoded):
             return None
         rows = as_rows(X)
         if not self._handle.scales.is_over:
@@ -281,16 +292,19 @@ class Estimator(BaseEstimator):
         encoded = labels.encode(y, learned, classes)
         encoder = encoder.extend(table, learned, self.max_categories)
         batch = Batch(encoder, table, encoded, weights)
-        if len(batch.slices()) > 1:  # the core checks each part alone
+        early = None if fitted is None else fitted.early
+        settles_step = self._settles_step() if fitted is None else early is not None
+        if settles_step or len(batch.slices()) > 1:  # the core checks each part alone
             check_magnitudes(table.numbers)
             check_least_weight(weights)
         if fitted is None:
             core = self._first_core(encoder, labels, table)
+            early = EarlyRows.before(core) if settles_step else None
         else:
             check_in_box(table.numbers, fitted.core.bounds)
             core = reserve_columns(fitted.core, encoder, self.max_categories)
         core = count_exactly(core, len(y) if weights is None else weights)
-        handle.fitted = Fitted(encoder, labels, core)
+        handle.fitted = Fitted(encoder, labels, core, early)
         if fitted is None:
             handle.progress = 0.0, 0.0
             handle.scales.restart()

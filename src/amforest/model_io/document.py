@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import amforest
+from amforest._core import RegressorForest, UnrestrictedRegressorForest
 from amforest._forest.categories import OTHERS, Categories
 from amforest._forest.class_labels import ClassLabels, NumberLabels
 from amforest._forest.core_handle import (
@@ -22,6 +23,7 @@ from amforest._forest.core_handle import (
     handle_of,
     restore_core,
 )
+from amforest._forest.early_rows import EarlyRows
 from amforest._forest.encoder import Encoder, NamedColumns
 from amforest._forest.estimator import Estimator
 from amforest._forest.inputs import Schema
@@ -44,10 +46,12 @@ _MODULES = {
     "AMFClassifier": "amforest.classifier",
     "AdaptiveAMFClassifier": "amforest.classifier",
     "AMFRegressor": "amforest.regressor",
+    "AdaptiveAMFRegressor": "amforest.regressor",
     "MondrianForestClassifier": "amforest.baselines",
     "river.AMFClassifier": "amforest.river",
     "river.AdaptiveAMFClassifier": "amforest.river",
     "river.AMFRegressor": "amforest.river",
+    "river.AdaptiveAMFRegressor": "amforest.river",
 }
 # The keys of a document and of its parts.
 _MODEL = ("format", "library", "model", "params", "columns", "forest", "extra")
@@ -58,6 +62,7 @@ _COLUMNS = ("numbers", "categorical", "categories")
 _CORE = ("n_numbers", "categories", "n_samples", "options")
 _CLASS_CORE = (*_CORE, "n_classes", "capacity", "dirichlet")
 _ADAPTIVE = ("groups", "n_estimators", "n_candidates", "row_limit", "mixer_rate")
+_EARLY = "early_"  # the arrays of rows that a regressor keeps until its step is settled
 _OTHERS = {"others": None}  # in the place of a category: that which stands for all others
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -161,6 +166,8 @@ def _forest_to_document(model: Estimator) -> tuple[Document, Arrays]:
         "progress": list(handle.progress),
     }
     core_document, arrays = _core_to_document(core)
+    if (early := handle.fitted.early) is not None:
+        arrays = {**arrays, **{_EARLY + name: a for name, a in early.to_arrays(core).items()}}
     return {"params": params, "fitted": fitted, "core": core_document}, arrays
 
 
@@ -182,6 +189,8 @@ def _forest_from_document(
             raise ValueError("there is a forest, but nothing of how it was fitted")
         return model
     has_keys(fitted, _FITTED)
+    early_arrays = {k.removeprefix(_EARLY): a for k, a in arrays.items() if k.startswith(_EARLY)}
+    arrays = {name: array for name, array in arrays.items() if not name.startswith(_EARLY)}
     core = _core_from_document(
         part["core"],
         arrays,
@@ -195,12 +204,20 @@ def _forest_from_document(
     elif core.categories and encoder.categories is None:
         raise ValueError("the categories of categorical features are missing")
     handle = handle_of(model)
-    handle.fitted = Fitted(encoder, _labels_from_document(model, fitted["classes"], core), core)
+    early = _early_from_arrays(early_arrays, core) if early_arrays else None
+    labels = _labels_from_document(model, fitted["classes"], core)
+    handle.fitted = Fitted(encoder, labels, core, early)
     weight, loss = (float(as_kind(x, int, float)) for x in entry(fitted, "progress", list))
     if not (np.isfinite([weight, loss]).all() and weight >= 0):
         raise ValueError("progress must be finite")
     handle.progress = weight, loss
     return model
+
+
+def _early_from_arrays(arrays: Arrays, core: Core) -> EarlyRows:
+    if not isinstance(core, RegressorForest | UnrestrictedRegressorForest) or len(arrays) != 4:
+        raise ValueError("there are other arrays than those of a forest and of early rows")
+    return EarlyRows.from_arrays(arrays, core)
 
 
 def _encoder_from_document(fitted: Document, core: Core) -> Encoder:
@@ -363,10 +380,6 @@ def _adaptive_options(part: Document) -> dict[str, Any]:
     return options
 
 
-def _group(part: Any) -> tuple[int | None, bool, bool]:
-    memory, honest, plain = as_kind(part, list)
-    return (
-        None if memory is None else as_kind(memory, int),
-        as_kind(honest, bool),
-        as_kind(plain, bool),
-    )
+def _group(part: Any) -> tuple[Any, ...]:
+    memory, *flags = as_kind(part, list)
+    return None if memory is None else as_kind(memory, int), *(as_kind(x, bool) for x in flags)

@@ -80,9 +80,6 @@ class ClassTask:
         values = [rng.uniform() for _ in range(self.n_classes)]
         return lambda y: values[int(y)]
 
-    def unit(self, statistics: Reals, weight: Reals) -> float:
-        return 1.0
-
     def join(self, by_tree: Reals) -> Reals:
         """Return the prediction of a group."""
         return np.asarray(by_tree.mean(axis=0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,6 @@ from scipy import stats
 
 from amforest.reference import Floats, Generator
 from amforest.reference.linear_models import Reals
-from amforest.reference.regrowth import running_sum
 from amforest.reference.student_t import StudentT, StudentTree
 
 
@@ -62,8 +60,7 @@ class LeastSquaresMixer:
         distances, error = means - mean_of(means), y - mean_of(means)
         self.products = f * self.products + w * np.outer(distances, distances)
         self.targets = f * self.targets + w * distances * error
-        if self.total > 0:  # before the first label the experts know nothing
-            self.squares = f * self.squares + w * error**2
+        self.squares = f * self.squares + w * error**2
         self.total = f * self.total + w
         if self.squares > 0:
             ridge = self.RIDGE * self.squares / self.total * np.eye(len(means))
@@ -117,6 +114,7 @@ class NumberMixer:
     def __init__(self, n_experts: int) -> None:
         self.mean = LeastSquaresMixer(n_experts)
         self.scale = PredictiveScale(n_experts)
+        self.has_started = False
 
     @property
     def weights(self) -> Reals:
@@ -129,6 +127,9 @@ class NumberMixer:
         return np.concatenate([[mean, self.scale.scale(by_expert, mean)], components, levels])
 
     def learn(self, by_expert: Reals, y: float, weight: float = 1.0) -> None:
+        if not self.has_started:  # before the first label the experts know nothing
+            self.has_started = True
+            return
         self.scale.learn(by_expert, self.mean.mix(by_expert[:, 0]), y, weight)
         self.mean.learn(by_expert[:, 0], y, weight)
 
@@ -151,11 +152,6 @@ class NumberTask:
     def contrast(self, first_label: float, rng: Generator) -> Callable[[float], float]:
         """Return the distance from the first label, for which float32 suffices."""
         return lambda y: y - first_label
-
-    def unit(self, statistics: Reals, weight: Reals) -> float:
-        """Return the root mean square: so the unit of the labels does not matter."""
-        squares = running_sum(weight * statistics**2)
-        return math.sqrt(squares / running_sum(weight)) if squares > 0 else 1.0
 
     def join(self, by_tree: Reals) -> Reals:
         """Return the mean of a group, and the squared scale of the mixture of its trees."""

@@ -82,11 +82,11 @@ class LinearExpert:
     """Recursive least squares with forgetting f: A <- f A + w z z', b <- f b + w z y, θ = A⁻¹ b.
 
     The prior is A = 1 for slopes and 0.01 for the intercept, which comes last. That of slopes does
-    not fade: each row restores that of one of them.
+    not fade: each row restores that of one of them. Features without a scale keep it.
     """
 
     def __init__(self, n: int, forgetting: float) -> None:
-        self.n, self.forgetting = n, forgetting
+        self.forgetting = forgetting
         self.information: Reals = np.diag([1.0] * n + [0.01])
         self.products: Reals = np.zeros(n + 1)
         self.squares = self.weight = 0.0  # of errors, and of rows
@@ -102,15 +102,13 @@ class LinearExpert:
     def leverage(self, z: Reals) -> float:
         return float(z @ np.linalg.solve(self.information, z))
 
-    def learn(self, z: Reals, y: float, weight: float, n_rows: int) -> None:
+    def learn(self, z: Reals, y: float, weight: float, restored: Reals) -> None:
         f, error = self.forgetting, y - float(self.slopes() @ z)
         self.squares = f * self.squares + weight * error**2 / (1 + self.leverage(z))
         self.weight = f * self.weight + weight
-        self.information = f * self.information + weight * np.outer(z, z)
+        prior = (1 - f) * np.diag(restored)
+        self.information = f * self.information + weight * np.outer(z, z) + prior
         self.products = f * self.products + weight * z * y
-        if self.n > 0:
-            j = n_rows % self.n
-            self.information[j, j] += self.n * (1 - f)
 
     def convert(self, matrix: Reals) -> None:
         """Predict the same from z' = M z: A' = M A M', b' = M b."""
@@ -150,9 +148,16 @@ class LinearExperts:
         self.rows.append(numbers)
         if len(self.rows).bit_count() == 1:
             self.set_scales()
+        z, restored = self.standardise(numbers), self.restored()
         for expert in self.experts:
-            z = self.standardise(numbers)
-            expert.learn(z, y - self.first_label, weight, len(self.rows))
+            expert.learn(z, y - self.first_label, weight, restored)
+
+    def restored(self) -> Reals:
+        """Return the part of the prior that each slope gets back: in turn, or all without scale."""
+        restored, active = np.append(self.scales == 0, 0.0), np.flatnonzero(self.scales)
+        if len(active) > 0:
+            restored[active[len(self.rows) % len(active)]] = len(active)
+        return restored
 
     def numbers(self, x: Floats) -> Reals:
         return x[self.n_codes :][:MOST].astype(np.float64)

@@ -68,9 +68,6 @@ class Task(Protocol):
     def contrast(self, first_label: float, rng: Generator) -> Callable[[float], float]:
         """Return the statistic of the label whose means are the numbers of categories."""
 
-    def unit(self, statistics: Reals, weight: Reals) -> float:
-        """Return what these numbers are divided by."""
-
     def gain(self, values: Floats, threshold: float, y: Reals, weight: Reals) -> float:
         """Return how much a split tells about the labels."""
 
@@ -105,7 +102,7 @@ class Numbers:
 
 
 def category_numbers(
-    rows: list[Row], contrast: Callable[[float], float], unit: float, key: int, n_codes: int
+    rows: list[Row], contrast: Callable[[float], float], key: int, n_codes: int
 ) -> Numbers:
     """Return the means of contrast(y) over the rows of each category, and two rows at the mean."""
     total = [0.0, 0.0]  # of the contrast, and of the weight
@@ -117,8 +114,16 @@ def category_numbers(
             counted[0] += row.weight * contrast(row.y)
             counted[1] += row.weight
     mean = total[0] / total[1] if total[1] > 0 else 0.0
-    learned = {code: np.float32((s + 2 * mean) / (n + 2) / unit) for code, (s, n) in sums.items()}
-    return Numbers(key, n_codes, learned, mean / unit)
+    values = {code: (s + 2 * mean) / (n + 2) for code, (s, n) in sums.items()}
+    unit = unit_for(max(abs(value) for value in (mean, *values.values())))
+    learned = {code: np.float32(value * unit) for code, value in values.items()}
+    return Numbers(key, n_codes, learned, mean * unit)
+
+
+def unit_for(largest: float) -> float:
+    """Return a power of two by which numbers fit float32: 1 unless they are far from it."""
+    is_near = largest == 0 or 2.0**-60 < largest < 2.0**60
+    return 1.0 if is_near else math.ldexp(1.0, 1 - math.frexp(largest)[1])
 
 
 def running_sum(values: Reals) -> float:
@@ -269,9 +274,7 @@ class Regrowth:
         if not learns:
             return Numbers(self.key, n_codes)
         counted = [rows[i] for i in np.flatnonzero(self.chooses & self.is_counted)]
-        statistics = np.array([contrast(row.y) for row in counted])
-        unit = self.forest.task.unit(statistics, np.array([row.weight for row in counted]))
-        return category_numbers(counted, contrast, unit, self.key, n_codes)
+        return category_numbers(counted, contrast, self.key, n_codes)
 
     def grow(self, rng: Generator, leaves: dict[int, Node]) -> Iterator[int]:
         """Add all nodes, in preorder; set the leaf of each row."""

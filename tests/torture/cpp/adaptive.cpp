@@ -82,11 +82,11 @@ void *__wrap_mremap(void *at, std::size_t before, std::size_t bytes, int flags, 
 namespace {
 
 using Labels = ClassCounts<double>;
-using Forest = AdaptiveForest<Labels>;
+using Forest = AdaptiveForest<ClassTask>;
 using Common = Forest::Common;
 using Parameters = Labels::Parameters;
 using Owner = std::unique_ptr<Forest>;
-using Saved = SavedAdaptive<Labels>;
+using Saved = SavedAdaptive<ClassTask>;
 
 class Random {
   public:
@@ -338,9 +338,9 @@ struct Tally {
 };
 
 std::size_t n_active(const Forest &forest) {
-    return forest.inspect_memory([](auto slots, const auto &, auto) {
+    return forest.inspect_all([](const Forest &now) {
         std::size_t count = 0;
-        for (const auto &slot : slots) count += slot.regrowth.is_active() ? 1 : 0;
+        for (const auto &slot : now.slots()) count += slot.regrowth.is_active() ? 1 : 0;
         return count;
     });
 }
@@ -393,8 +393,8 @@ void try_out(std::uint64_t seed, Tally &tally) {
             tally.n_survived += survives_damage(Saved::of(*forest), random) ? 1 : 0;
         tally.n_rows += rows.y.size();
     }
-    forest->inspect_memory([&](auto slots, const auto &, auto) {
-        for (const auto &slot : slots) tally.n_regrows += slot.n_regrows;
+    forest->inspect_all([&](const Forest &now) {
+        for (const auto &slot : now.slots()) tally.n_regrows += slot.n_regrows;
     });
 }
 

@@ -9,29 +9,29 @@
 #include <utility>
 #include <vector>
 
+#include "amforest/adaptive/class_task.hpp"
 #include "amforest/io/adaptive_columns.hpp"
-#include "amforest/labels/class_counts.hpp"
 
 namespace amforest {
 
-template <LabelModel Labels> struct SavedAdaptive {
-    using Forest = AdaptiveForest<Labels>;
+template <class Task> struct SavedAdaptive {
+    using Forest = AdaptiveForest<Task>;
+    using Labels = typename Task::Labels;
     using Common = typename Forest::Common;
     using Parameters = typename Labels::Parameters;
 
     Common common;
     std::size_t n_rows;
     FlatForest<Labels, Owned> trees;
-    AdaptiveColumns<Labels, Owned> memory;
+    AdaptiveColumns<Task, Owned> memory;
 
     // As the forest is now.
     static SavedAdaptive of(const Forest &forest) {
-        return forest.inspect_all([&](const Parameters &parameters, auto trees, std::size_t n_rows,
-                                      auto slots, const auto &store, auto mixer_weights) {
-            SavedAdaptive saved{
-                forest.common(), n_rows, flatten<Restricted, Labels>(trees),
-                flatten_memory<Labels>(forest.common(), slots, store, mixer_weights)};
-            saved.common.parameters = std::make_shared<Parameters>(parameters);
+        return forest.inspect_all([&](const Forest &now) {
+            SavedAdaptive saved{now.common(), now.n_rows(),
+                                flatten<Restricted, Labels>(now.trees()),
+                                flatten_memory<Task>(now)};
+            saved.common.parameters = std::make_shared<Parameters>(*now.common().parameters);
             return saved;
         });
     }
@@ -57,7 +57,7 @@ template <LabelModel Labels> struct SavedAdaptive {
     // As the binding does; throws std::invalid_argument if the arrays are refused.
     std::unique_ptr<Forest> restore() {
         FlatForest<Labels, Borrowed> flat_trees;
-        AdaptiveColumns<Labels, Borrowed> flat_memory;
+        AdaptiveColumns<Task, Borrowed> flat_memory;
         std::vector<std::pair<const void *, std::size_t>> columns;
         for_each_column([&](auto &column) { columns.emplace_back(column.data(), column.size()); });
         auto next = columns.begin();
@@ -69,9 +69,9 @@ template <LabelModel Labels> struct SavedAdaptive {
         flat_memory.for_each(common.layout, common.n_trees(), borrow);
         Common own = common;
         own.parameters = std::make_shared<Parameters>(*common.parameters);
-        own.columns = AdaptiveRestorer<Labels>::columns(flat_memory, own.layout);
+        own.columns = AdaptiveRestorer<Task>::columns(flat_memory, own.layout);
         return std::make_unique<Forest>(std::move(own), [&](Forest &forest) {
-            AdaptiveRestorer<Labels>(flat_memory, forest).restore(flat_trees, n_rows);
+            AdaptiveRestorer<Task>(flat_memory, forest).restore(flat_trees, n_rows);
         });
     }
 };

@@ -1,7 +1,8 @@
 // The meaning of the fuzzer's bytes: a model file, as the core reads it.
 //
-// Settings of a fixed size, then the columns of a FlatForest, each as a length and its elements.
-// Where the bytes end early, the rest is zero or empty: so any bytes are a case.
+// Settings of a fixed size, then the columns of a FlatForest, each as a length and its elements;
+// those of an adaptive forest's memory follow. Where the bytes end early, the rest is zero or
+// empty: so any bytes are a case.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "adaptive_case.hpp"
 #include "amforest/io/restore.hpp"
 #include "amforest/labels/class_counts.hpp"
 #include "amforest/labels/running_mean.hpp"
@@ -143,6 +145,53 @@ class ByteReader {
     Bytes rest_;
 };
 
+template <class Case> Case decode_as(Bytes bytes) {
+    Case decoded;
+    ByteReader reader(bytes);
+    reader.read(std::span(&decoded.settings, 1));
+    decoded.for_each_column([&](auto &column, std::size_t) { reader.read(column); });
+    return decoded;
+}
+
+template <class Case> std::vector<std::uint8_t> encode_from(Case &given) {
+    std::vector<std::uint8_t> bytes;
+    const auto append = [&](const void *data, std::size_t size) {
+        const auto *begin = static_cast<const std::uint8_t *>(data);
+        bytes.insert(bytes.end(), begin, begin + size);
+    };
+    append(&given.settings, sizeof given.settings);
+    given.for_each_column([&](const auto &column, std::size_t) {
+        const auto size = static_cast<std::uint32_t>(column.size());
+        append(&size, sizeof size);
+        append(column.data(), std::span(column).size_bytes());
+    });
+    return bytes;
+}
+
+// Throws std::invalid_argument where the binding or the reader of model files does for any forest,
+// before the trees are read.
+template <class Case> void check_case(Case &given) {
+    const Settings &s = given.settings;
+    require(s.step > 0 && s.step <= 1e100, "step");
+    require(s.alpha >= 1e-100 && s.alpha <= 1 - 0x1.0p-50, "split_prior");
+    require(s.beta >= 0 && s.beta <= 10, "split_prior");
+    require(s.discount >= 0 && std::isfinite(s.discount) && s.lifetime > 0, "lifetime");
+    require(s.discount == 0 || HasTables<typename Case::Labels>, "discount");
+    require(s.n_samples > 0, "n_samples");
+    given.valid_parameters();
+    require(s.n_classes <= 4'096, "n_classes"); // with 65,535, one input can take seconds
+    require(s.capacity <= 2 * s.n_classes, "capacity");
+    require(s.n_numbers + s.rooms().size() > 0, "features");
+    for (const std::uint32_t room : s.rooms()) require(room > 0, "categories");
+    checked_domain(given.bounds, s, typename Case::Domain{});
+    std::size_t n_bytes = 0;
+    given.for_each_column([&](const auto &column, std::size_t width) {
+        require(width == 0 ? column.empty() : column.size() % width == 0, "shape");
+        n_bytes += std::span(column).size_bytes();
+    });
+    require(given.label_bytes() <= 64 * n_bytes + (1 << 24), "too many trees for so many classes");
+}
+
 // A forest in a model file.
 template <class PartitionOf, LabelModel LabelsOf> struct Case {
     using Partition = PartitionOf;
@@ -162,28 +211,8 @@ template <class PartitionOf, LabelModel LabelsOf> struct Case {
     std::vector<float> bounds;
     FlatForest<Labels, Owned> flat;
 
-    static Case decode(Bytes bytes) {
-        Case decoded;
-        ByteReader reader(bytes);
-        reader.read(std::span(&decoded.settings, 1));
-        decoded.for_each_column([&](auto &column, std::size_t) { reader.read(column); });
-        return decoded;
-    }
-
-    std::vector<std::uint8_t> encode() {
-        std::vector<std::uint8_t> bytes;
-        const auto append = [&](const void *data, std::size_t size) {
-            const auto *begin = static_cast<const std::uint8_t *>(data);
-            bytes.insert(bytes.end(), begin, begin + size);
-        };
-        append(&settings, sizeof(Settings));
-        for_each_column([&](const auto &column, std::size_t) {
-            const auto size = static_cast<std::uint32_t>(column.size());
-            append(&size, sizeof size);
-            append(column.data(), std::span(column).size_bytes());
-        });
-        return bytes;
-    }
+    static Case decode(Bytes bytes) { return decode_as<Case>(bytes); }
+    std::vector<std::uint8_t> encode() { return encode_from(*this); }
 
     // Calls use(column, width of its rows, or 1).
     template <class Use> void for_each_column(const Use &use) {
@@ -197,29 +226,7 @@ template <class PartitionOf, LabelModel LabelsOf> struct Case {
     Parameters parameters() const { return settings.parameters<Parameters>(); } // not validated
     Parameters valid_parameters() const { return settings.valid_parameters<Parameters>(); }
 
-    // Throws std::invalid_argument where the binding or the reader of model files does, before the
-    // trees are read.
-    void check() {
-        const Settings &s = settings;
-        require(s.step > 0 && s.step <= 1e100, "step");
-        require(s.alpha >= 1e-100 && s.alpha <= 1 - 0x1.0p-50, "split_prior");
-        require(s.beta >= 0 && s.beta <= 10, "split_prior");
-        require(s.discount >= 0 && std::isfinite(s.discount) && s.lifetime > 0, "lifetime");
-        require(s.discount == 0 || HasTables<Labels>, "discount");
-        require(s.n_samples > 0, "n_samples");
-        valid_parameters();
-        require(s.n_classes <= 4'096, "n_classes"); // with 65,535, one input can take seconds
-        require(s.capacity <= 2 * s.n_classes, "capacity");
-        require(s.n_numbers + s.rooms().size() > 0, "features");
-        for (const std::uint32_t room : s.rooms()) require(room > 0, "categories");
-        checked_domain(bounds, s, Domain{});
-        std::size_t n_bytes = 0;
-        for_each_column([&](const auto &column, std::size_t width) {
-            require(width == 0 ? column.empty() : column.size() % width == 0, "shape");
-            n_bytes += std::span(column).size_bytes();
-        });
-        require(label_bytes() <= 64 * n_bytes + (1 << 24), "too many trees for so many classes");
-    }
+    void check() { check_case(*this); }
 
     // The labels of a few nodes of each tree.
     std::size_t label_bytes() const {
@@ -267,9 +274,117 @@ template <class PartitionOf, LabelModel LabelsOf> struct Case {
     }
 };
 
+// What an adaptive forest has beside the settings of any.
+struct AdaptiveSettings : Settings {
+    std::uint8_t n_groups = 1, honest = 0, plain = 0; // the latter have a bit for each group
+    std::uint8_t n_estimators = 1;
+    std::uint32_t n_candidates = 30;
+    std::uint64_t memory[4] = {kUnlimited, kUnlimited, kUnlimited, kUnlimited};
+    std::uint64_t row_limit = 65'536;
+    double mixer_rate = 0.01;
+
+    AdaptiveOptions adaptive() const {
+        AdaptiveOptions options{{}, n_estimators, n_candidates, row_limit, mixer_rate};
+        for (std::size_t g = 0; g < n_groups % 5; ++g)
+            options.groups.push_back({memory[g], (honest >> g & 1) == 1, (plain >> g & 1) == 1});
+        return options;
+    }
+};
+static_assert(sizeof(AdaptiveSettings) == sizeof(Settings) + 56); // no padding
+
+// An adaptive forest in a model file.
+struct AdaptiveCase {
+    using Partition = Restricted;
+    using Labels = ClassCounts<double>;
+    using Label = Labels::Label;
+    using Parameters = Labels::Parameters;
+    using Domain = Everywhere;
+    using Forest = AdaptiveForest<ClassTask>;
+    using Tree = Forest::Tree;
+    using Common = Forest::Common;
+    using Saved = SavedAdaptive<ClassTask>;
+
+    static constexpr bool kHasClasses = true, kIsBounded = false, kIsAdaptive = true;
+
+    AdaptiveSettings settings;
+    std::vector<float> bounds; // always empty
+    FlatForest<Labels, Owned> flat;
+    AdaptiveColumns<ClassTask, Owned> memory;
+
+    static AdaptiveCase decode(Bytes bytes) { return decode_as<AdaptiveCase>(bytes); }
+    std::vector<std::uint8_t> encode() { return encode_from(*this); }
+
+    Parameters parameters() const { return settings.parameters<Parameters>(); } // not validated
+    Parameters valid_parameters() const { return settings.valid_parameters<Parameters>(); }
+
+    // Calls use(column, width of its rows, or 1). Trees see all features as numbers.
+    template <class Use> void for_each_column(const Use &use) {
+        const auto each = [&](const char *, auto &column, std::size_t width, std::size_t) {
+            use(column, width == kVector ? 1 : width);
+        };
+        const Layout layout = settings.layout();
+        flat.for_each({Categories(), layout.n_features()}, parameters(), each);
+        memory.for_each(layout, n_trees(), each);
+    }
+
+    std::size_t n_trees() const { return (settings.n_groups % 5) * settings.n_estimators; }
+
+    void check() {
+        const AdaptiveSettings &s = settings;
+        check_case(*this);
+        require(memory.columns.size() == s.layout().n_features(), "columns");
+        require(std::isinf(s.lifetime) && s.discount == 0 && s.beta == 0 &&
+                    !s.options().predict_extends,
+                "lifetime, discount, beta, predict_extends");
+        require(n_trees() > 0 && memory.due.size() == n_trees(), "trees");
+        for (const Group &group : s.adaptive().groups)
+            require(group.memory >= kLeastMemory, "memories");
+        require(s.n_candidates > 0 && s.n_candidates <= 500, "n_candidates"); // 10,000 take long
+        require(s.row_limit >= 16 && s.row_limit <= kMostRows, "row_limit");
+        require(s.mixer_rate >= 0 && s.mixer_rate <= 1, "mixer_rate");
+    }
+
+    // The labels of a few nodes of each tree, and of the one that may replace it.
+    std::size_t label_bytes() const {
+        const Labels labels(std::make_shared<Parameters>(valid_parameters()));
+        return 2 * n_trees() * (labels.empty_bytes() + labels.split_bytes());
+    }
+
+    // As the binding does; throws std::invalid_argument if the case is refused.
+    std::unique_ptr<Forest> restore() { return saved().restore(); }
+
+    // The case of a forest as it is now; the rest is as in this one.
+    AdaptiveCase save(const Forest &forest) const {
+        AdaptiveCase result{settings, {}, {}, {}};
+        Saved now = Saved::of(forest);
+        result.settings.set(now.common.layout);
+        result.settings.set_parameters(*now.common.parameters);
+        result.settings.n_samples = now.n_rows;
+        result.flat = std::move(now.trees);
+        result.memory = std::move(now.memory);
+        return result;
+    }
+
+    // A forest that has learned nothing.
+    std::unique_ptr<Forest> start(const std::vector<Rng::State> &seeds) const {
+        const Layout layout = settings.layout();
+        return std::make_unique<Forest>(common(first_columns(layout)), seeds);
+    }
+
+  private:
+    Common common(Columns columns) const {
+        return {settings.layout(), std::move(columns), settings.options(), settings.adaptive(),
+                std::make_shared<Parameters>(valid_parameters())};
+    }
+    Saved saved() const {
+        // `SavedAdaptive` reads the columns of trees itself; until then they are in their order.
+        return {common(first_columns(settings.layout())), settings.n_samples, flat, memory};
+    }
+};
+
 // Calls use.template operator()<Case>() for the label model and the partition of the bytes.
 template <class Use> auto with_case(Bytes bytes, const Use &use) {
-    switch (bytes.empty() ? 0 : bytes[0] % 6) {
+    switch (bytes.empty() ? 0 : bytes[0] % 7) {
     case 0:
         return use.template operator()<Case<Restricted, ClassCounts<std::uint32_t>>>();
     case 1:
@@ -280,8 +395,10 @@ template <class Use> auto with_case(Bytes bytes, const Use &use) {
         return use.template operator()<Case<Unrestricted, ClassCounts<std::uint32_t>>>();
     case 4:
         return use.template operator()<Case<Unrestricted, ClassCounts<double>>>();
-    default:
+    case 5:
         return use.template operator()<Case<Unrestricted, RunningMean>>();
+    default:
+        return use.template operator()<AdaptiveCase>();
     }
 }
 

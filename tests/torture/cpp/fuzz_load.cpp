@@ -8,7 +8,8 @@
 // - Saved, it is restored to the same bits, and both forests continue alike.
 // - A copy with room for more features, categories and classes differs in nothing else. It leaves
 //   the forest as it is. Both predict and learn the same rows alike, where the features that the
-//   copy adds are missing. A copy with real counts predicts alike, too.
+//   copy adds are missing. A copy with real counts predicts alike, too. (A copy of an adaptive
+//   forest predicts alike and leaves the forest as it is, but it may choose other splits.)
 // All runs under ASan, UBSan and LSan.
 //
 //     fuzz_load --make-corpus FOLDER     writes forests of many kinds, to start from
@@ -364,6 +365,12 @@ bool may_refuse(const typename Case::Forest &forest, const Stream<typename Case:
     const double more = rows.weights.empty()
                             ? rounding + static_cast<double>(rows.size())
                             : std::accumulate(rows.weights.begin(), rows.weights.end(), rounding);
+    if constexpr (Case::kIsAdaptive) // whose trees are regrown from the rows of its store
+        if (forest.inspect_all([&](const auto &now) {
+                return now.store().total_weight() + more + static_cast<double>(rows.size()) >
+                       Case::Labels::kMost;
+            }))
+            return true;
     return forest.inspect(
         [&](const auto &, std::span<const typename Case::Tree> trees, std::size_t n_rows) {
             const auto weighs_much = [&](const auto &tree) {
@@ -391,15 +398,27 @@ bool learn(typename Case::Forest &forest, const Case &given,
     };
     const std::size_t size = forest.prediction_size();
     std::vector<double> predictions(rows.size() * size);
+    const auto learn_batch = [&](Batch batch) { // in chunks, as the binding does
+        for (std::size_t i = 0; i < rows.size(); i += forest.chunk_size()) {
+            const std::size_t n = std::min(forest.chunk_size(), rows.size() - i);
+            const auto y = std::span(rows.y).subspan(i, n);
+            const auto weights =
+                std::span(rows.weights)
+                    .subspan(rows.weights.empty() ? 0 : i, rows.weights.empty() ? 0 : n);
+            if (way == Way::kTestThenTrain)
+                batch.predict_then_learn(X.rows(i, n), y, weights, predictions.data() + i * size,
+                                         1);
+            else
+                batch.learn(X.rows(i, n), y, weights, 1);
+        }
+    };
     try {
         if (way == Way::kTestThenTrain)
-            Batch(forest, rows.size(), rows.weights, size)
-                .predict_then_learn(X, rows.y, rows.weights, predictions.data(), 1);
+            learn_batch(Batch(forest, rows.size(), rows.weights, size));
         else if (way == Way::kNewParameters)
-            Batch(forest, rows.size(), rows.weights, 0, given.valid_parameters())
-                .learn(X, rows.y, rows.weights, 1);
+            learn_batch(Batch(forest, rows.size(), rows.weights, 0, given.valid_parameters()));
         else if (way == Way::kBatch)
-            Batch(forest, rows.size(), rows.weights).learn(X, rows.y, rows.weights, 1);
+            learn_batch(Batch(forest, rows.size(), rows.weights, 0));
         else
             for (std::size_t i = 0; i < rows.size(); ++i) {
                 const double weight = rows.weights.empty() ? 1 : rows.weights[i];
@@ -584,13 +603,16 @@ std::unique_ptr<typename Case::Forest> try_copying(const typename Case::Forest &
 
 // The fuzzer's target
 
+// At most so many rows are learned: enough for regrowths.
+template <class Case> constexpr std::size_t kRows = Case::kIsAdaptive ? 24 : 4;
+
 // Both forests are the same, and continue alike.
 template <class Case>
 void hold_alike(typename Case::Forest &a, typename Case::Forest &b, Case &given, Random &random) {
     const bool is_new = given.settings.n_classes < given.settings.capacity;
     if (is_new) ++given.settings.n_classes;
     RowSource<Case> rows(given, random);
-    const auto more = rows.draw(2, Use::kLearn), others = rows.draw(2, Use::kPredict);
+    const auto more = rows.draw(kRows<Case> / 2, Use::kLearn), others = rows.draw(2, Use::kPredict);
     hold(learn(a, given, more, is_new ? Way::kNewParameters : Way::kTestThenTrain) ==
              learn(b, given, more, is_new ? Way::kNewParameters : Way::kBatch),
          "both learn the same rows");
@@ -622,6 +644,32 @@ void hold_earlier_rows_alike(typename Case::Forest &forest, typename Case::Fores
     hold(widen(own, settings).encode() == saved.encode(), "the forest and its copy learn alike");
 }
 
+// A larger copy of an adaptive forest predicts alike, is restored, and continues alike.
+void try_copying_adaptive(const AdaptiveCase::Forest &forest, const AdaptiveCase &given,
+                          Random &random) {
+    AdaptiveCase before = given.save(forest), larger = before;
+    static_cast<Settings &>(larger.settings) = draw_larger(before, random);
+    std::unique_ptr<AdaptiveCase::Forest> copy;
+    try {
+        copy = copy_with_room<AdaptiveCase>(forest, larger.settings);
+    } catch (const std::invalid_argument &) {
+        hold(larger.settings.max_bytes < kUnlimited, "there is room for a larger copy");
+    }
+    hold(before.save(forest).encode() == before.encode(), "a copy leaves the forest as it is");
+    if (!copy) return;
+    const auto rows = RowSource<AdaptiveCase>(before, random).draw(3, Use::kPredict);
+    const auto predictions =
+        predict<AdaptiveCase>(*copy, rows_in<AdaptiveCase>(larger.settings, rows));
+    if (larger.settings.n_classes == before.settings.n_classes)
+        hold(have_equal_bits(predictions, predict<AdaptiveCase>(forest, rows)),
+             "room changes no prediction");
+    hold_fewer_are_refused<AdaptiveCase>(forest, before.settings);
+    AdaptiveCase saved = larger.save(*copy);
+    const auto again = restore_saved(saved);
+    hold(saved.save(*again).encode() == saved.encode(), "a copy is restored");
+    hold_alike(*copy, *again, saved, random);
+}
+
 template <class Case> void try_out(Bytes bytes) {
     Case given = Case::decode(bytes);
     try {
@@ -635,21 +683,25 @@ template <class Case> void try_out(Bytes bytes) {
     Random random(given.settings.rows_seed);
     RowSource<Case> rows(given, random);
     inspect<Case>(*forest, rows.draw(3, Use::kPredict));
-    learn(*forest, given, rows.draw(1 + random.below(4), Use::kLearn),
+    learn(*forest, given, rows.draw(1 + random.below(kRows<Case>), Use::kLearn),
           random.among({Way::kBatch, Way::kTestThenTrain, Way::kSingly}));
     Case saved = given.save(*forest);
     const auto again = restore_saved(saved);
     hold(saved.save(*again).encode() == saved.encode(), "a saved forest is restored");
     hold_alike(*forest, *again, saved, random);
 
-    Case before = given.save(*forest), larger;
-    const auto copy = try_copying(*forest, before, larger, random);
-    if (!copy) return;
-    const auto copy_again = restore_saved(larger);
-    hold(larger.save(*copy_again).encode() == larger.encode(), "a copy is restored");
-    if (random.is_lucky(2)) // else rows of the later layout come first
-        hold_earlier_rows_alike(*forest, *copy, *copy_again, before, larger, random);
-    hold_alike(*copy, *copy_again, larger, random);
+    if constexpr (Case::kIsAdaptive) {
+        try_copying_adaptive(*forest, given, random);
+    } else {
+        Case before = given.save(*forest), larger;
+        const auto copy = try_copying(*forest, before, larger, random);
+        if (!copy) return;
+        const auto copy_again = restore_saved(larger);
+        hold(larger.save(*copy_again).encode() == larger.encode(), "a copy is restored");
+        if (random.is_lucky(2)) // else rows of the later layout come first
+            hold_earlier_rows_alike(*forest, *copy, *copy_again, before, larger, random);
+        hold_alike(*copy, *copy_again, larger, random);
+    }
 }
 
 // Mutations
@@ -723,7 +775,8 @@ template <class Case> void mutate(Case &given, Random &random) {
     if (what == 0) return mutate_bytes(given.settings);
     if (what == 1)
         return change_forest(given, 40, [&](auto &forest) {
-            const auto rows = RowSource<Case>(given, random).draw(1 + random.below(3), Use::kLearn);
+            const auto rows =
+                RowSource<Case>(given, random).draw(1 + random.below(kRows<Case> - 1), Use::kLearn);
             learn(*forest, given, rows, Way::kBatch);
         });
     if (what == 2 && random.is_lucky(4))
@@ -782,12 +835,44 @@ std::vector<std::uint8_t> build_case(std::uint8_t model, std::size_t kind, std::
     return given.save(*forest).encode();
 }
 
+std::vector<std::uint8_t> build_adaptive_case(std::uint8_t model, std::size_t kind,
+                                              std::size_t variant) {
+    Random random(100 * kind + variant);
+    AdaptiveCase given;
+    AdaptiveSettings &s = given.settings;
+    s.model = model;
+    s.n_numbers = std::array{1U, 3U, 0U, 2U}[kind];
+    s.n_codes = std::array<std::uint8_t, 4>{0, 0, 2, 1}[kind];
+    s.room[0] = 3, s.room[1] = 40;
+    s.rows_seed = static_cast<std::uint32_t>(random.next());
+    s.n_classes = static_cast<std::uint16_t>(1 + random.below(4));
+    s.capacity = static_cast<std::uint16_t>(s.n_classes + random.below(s.n_classes + 1U));
+    s.n_groups = static_cast<std::uint8_t>(1 + variant % 3);
+    s.honest = variant % 2, s.plain = variant == 4;
+    s.split_pure = variant % 2;
+    for (std::uint64_t &memory : s.memory) memory = random.among({8UL, 12UL, 60UL, kUnlimited});
+    s.row_limit = random.among({16UL, 65'536UL});
+    s.n_candidates = random.among({1U, 30U, 300U}); // the last ones take some rows
+    if (variant == 5) s.max_nodes = 4'000;
+    const std::vector<Rng::State> seeds(given.n_trees(), {random.next(), random.next(), 3, 4});
+    const auto forest = given.start(seeds);
+    // A regrowth starts near row 16, and is sometimes under way.
+    const std::size_t n_rows = 2 + random.below(variant < 2 ? 8 : 28);
+    for (std::size_t i = 0; i < n_rows; ++i)
+        learn(*forest, given, RowSource<AdaptiveCase>(given, random).draw(1, Use::kLearn),
+              Way::kBatch);
+    return given.save(*forest).encode();
+}
+
 void make_corpus(const std::string &folder) {
     for (std::size_t kind = 0; kind < 4; ++kind)
         for (std::size_t variant = 0; variant < 8; ++variant)
-            for (std::uint8_t model = 0; model < 6; ++model) {
+            for (std::uint8_t model = 0; model < 7; ++model) {
                 const auto bytes = with_case({&model, 1}, [&]<class Case>() {
-                    return build_case<Case>(model, kind, variant);
+                    if constexpr (Case::kIsAdaptive)
+                        return build_adaptive_case(model, kind, variant);
+                    else
+                        return build_case<Case>(model, kind, variant);
                 });
                 const std::string name = std::to_string(model) + '-' + std::to_string(kind) + '-' +
                                          std::to_string(variant);

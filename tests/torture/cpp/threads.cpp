@@ -67,17 +67,17 @@ Hash hash_of(std::span<const double> prediction) { // FNV, of the bits
 }
 
 // Groups of one tree each, which are regrown for some rows.
-struct AdaptiveCase {
+struct SharedAdaptive {
     using Labels = ClassCounts<double>;
     using Label = Labels::Label;
     using Parameters = Labels::Parameters;
-    using Forest = AdaptiveForest<Labels>;
+    using Forest = AdaptiveForest<ClassTask>;
     using Tree = Forest::Tree;
 
     static constexpr bool kHasClasses = true, kIsBounded = false, kIsAdaptive = true;
 
     Settings settings;
-    std::optional<SavedAdaptive<Labels>> saved = {};
+    std::optional<SavedAdaptive<ClassTask>> saved = {};
 
     std::unique_ptr<Forest> restore() {
         if (saved) return saved->restore();
@@ -93,8 +93,8 @@ struct AdaptiveCase {
                                                        std::make_shared<Parameters>(parameters)},
                                         std::vector<Rng::State>(kTrees, {1, 2, 3, 4}));
     }
-    AdaptiveCase save(const Forest &forest) const {
-        return {settings, SavedAdaptive<Labels>::of(forest)};
+    SharedAdaptive save(const Forest &forest) const {
+        return {settings, SavedAdaptive<ClassTask>::of(forest)};
     }
 };
 
@@ -460,7 +460,7 @@ int main(int argc, char **argv) {
     weighted.has_weights = true;
     auto bounded = kind_of<Unrestricted, ClassCounts<std::uint32_t>>("classes, unrestricted", 2);
     bounded.start.bounds = {0, 0, 1, 1};
-    Kind<AdaptiveCase> adaptive{"adaptive, categories, gaps, weights", {}, true, true};
+    Kind<SharedAdaptive> adaptive{"adaptive, categories, gaps, weights", {}, true, true};
     adaptive.start.settings = classes.start.settings;
     // In rounds, so that forests stay small and threads come and go.
     const auto start = Clock::now();

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -210,7 +211,7 @@ template <class Task> class AdaptiveForest {
     [[nodiscard]] bool learn(const Matrix &x, Label y, double weight) {
         const auto lock = lock_.write();
         require(Labels::accepts(*common_.parameters, y), Labels::kAccepted);
-        if (largest_weight() + weight > Labels::kMost) return false;
+        if (weighs_too_much(1, {&weight, 1})) return false;
         make_room(1, {&weight, 1}, nullptr);
         learn_rows(x, {&y, 1}, {&weight, 1}, nullptr, 1);
         return true;
@@ -430,10 +431,7 @@ template <class Task> class AdaptiveForest {
         has_room_for_ = nullptr; // a batch must make room again if others learn between its chunks
         if (n_rows_ + n_rows > kMostRows)
             throw std::length_error("a forest learns at most 2**31 - 1 rows");
-        const double total =
-            weights.empty() ? largest_weight() + static_cast<double>(n_rows)
-                            : std::accumulate(weights.begin(), weights.end(), largest_weight());
-        if (total > Labels::kMost)
+        if (weighs_too_much(n_rows, weights))
             throw std::length_error("the weights of all rows add up to too much");
         store_.make_room(n_rows);
         const RegrowthContext with = context();
@@ -622,10 +620,17 @@ template <class Task> class AdaptiveForest {
 
     std::size_t tree_size() const { return Labels::prediction_size(*common_.parameters); }
 
-    double largest_weight() const {
-        double largest = 0;
-        for (const Tree &tree : trees_) largest = std::max(largest, tree.total_weight());
-        return largest;
+    // Whether a tree would count more than it can, or one that is regrown from the store.
+    bool weighs_too_much(std::size_t n_rows, std::span<const double> weights) const {
+        double in_tree = 0, in_store = store_.total_weight();
+        for (const Tree &tree : trees_) in_tree = std::max(in_tree, tree.total_weight());
+        if (weights.empty()) in_tree += static_cast<double>(n_rows);
+        if (weights.empty()) in_store += static_cast<double>(n_rows);
+        for (const double weight : weights) {
+            in_tree += weight;
+            in_store += std::ceil(weight);
+        }
+        return std::max(in_tree, in_store) > Labels::kMost;
     }
 
     template <class Work>

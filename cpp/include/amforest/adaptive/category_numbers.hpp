@@ -79,13 +79,18 @@ class CategoryNumbers {
 
     void count_row(double statistic, double weight) { total_.add(statistic, weight); }
 
-    // Numbers are divided by `unit`.
-    void finish(double unit) {
+    void finish() {
         const double mean = total_.weight > 0 ? total_.sum / total_.weight : 0;
-        prior_ = static_cast<float>(mean / unit);
+        const auto value_of = [&](const Sum &sum) {
+            return (sum.sum + kPrior * mean) / (sum.weight + kPrior);
+        };
+        double largest = std::abs(mean);
         for (std::size_t i = 0; i < starts_.back(); ++i)
-            entries_[i].value = static_cast<float>((sums_[i].sum + kPrior * mean) /
-                                                   (sums_[i].weight + kPrior) / unit);
+            largest = std::max(largest, std::abs(value_of(sums_[i])));
+        const double unit = unit_for(largest);
+        prior_ = static_cast<float>(mean * unit);
+        for (std::size_t i = 0; i < starts_.back(); ++i)
+            entries_[i].value = static_cast<float>(value_of(sums_[i]) * unit);
     }
 
     // The model file: calls use(code, value) for each category of feature f, in their order.
@@ -124,6 +129,13 @@ class CategoryNumbers {
             weight += w;
         }
     };
+
+    // Statistics far from 1 in size would not fit float32: a power of two brings them near.
+    static double unit_for(double largest) {
+        constexpr double kFar = 0x1.0p60;
+        const bool is_near = largest == 0 || (largest < kFar && largest > 1 / kFar);
+        return is_near ? 1 : std::ldexp(1.0, -std::ilogb(largest));
+    }
 
     // Half of a table is free at least, so that a category is found at once: codes are given in the
     // order of appearance, and those of a window of rows are close together.

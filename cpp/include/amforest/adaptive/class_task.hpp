@@ -25,8 +25,6 @@ class ClassContrast {
             values_[k] = n_classes <= 2 ? static_cast<double>(k) : rng.uniform();
     }
     double of(std::uint32_t y) const { return values_[y]; }
-    void count(double, double) {}
-    static double unit() { return 1; }
 
   private:
     std::vector<double> values_;

@@ -113,6 +113,11 @@ template <class Task> class Grower {
 
     // Steps, each of which returns its work
 
+    // No step has more.
+    static std::size_t most_work(std::size_t n_rows, std::size_t n_candidates) {
+        return 64 * kMostPairs + 32 + 12 * n_rows + n_candidates * (kMostJudged + 16);
+    }
+
     // lambda_j = 1 / mean |x_j - x'_j| over random pairs of rows.
     std::size_t weigh_features(Rng &rng) {
         const std::size_t n_pairs = std::min(n_rows_, kMostPairs);

@@ -45,8 +45,7 @@ class LeastSquaresMixer {
         weight = std::min(weight, kMostWeight);
         const double center = mean_of(by_expert), error = y - center;
         for (std::size_t g = 0; g < n_; ++g) distances_[g] = by_expert[2 * g] - center;
-        // Before the first label the experts know nothing: this error would tell where 0 is.
-        if (total_ > 0) squares_ = kForgetting * squares_ + weight * error * error;
+        squares_ = kForgetting * squares_ + weight * error * error;
         total_ = kForgetting * total_ + weight;
         for (std::size_t g = 0; g < n_; ++g) {
             targets_[g] = kForgetting * targets_[g] + weight * distances_[g] * error;

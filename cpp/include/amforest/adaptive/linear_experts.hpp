@@ -30,6 +30,7 @@ class LinearExperts {
     LinearExperts(std::size_t first, std::size_t n_numbers)
         : first_(first), n_(std::min(n_numbers, kMostLinear)), features_(n_), z_(n_ + 1),
           image_(n_ + 1) {
+        active_.reserve(n_);
         for (Expert &expert : experts_) {
             expert.slopes.assign(n_ + 1, 0.0);
             expert.inverse.assign((n_ + 1) * (n_ + 1), 0.0);
@@ -55,6 +56,7 @@ class LinearExperts {
             experts_[e].squares = from.squares;
             experts_[e].weight = from.weight;
         }
+        list_active();
     }
 
     static std::size_t size() { return kForgetting.size(); }
@@ -116,7 +118,10 @@ class LinearExperts {
                 return false;
         return is_number(reference_);
     }
-    void set_n_rows(std::size_t n_rows) { n_rows_ = n_rows; }
+    void set_n_rows(std::size_t n_rows) {
+        n_rows_ = n_rows;
+        list_active();
+    }
 
   private:
     struct Feature {
@@ -194,6 +199,13 @@ class LinearExperts {
             own.center = own.mean;
             own.scale = scale;
         }
+        list_active();
+    }
+
+    void list_active() {
+        active_.clear();
+        for (std::uint32_t j = 0; j < n_; ++j)
+            if (features_[j].scale > 0) active_.push_back(j);
     }
 
     // z_j = ratio z'_j + shift: the slope is multiplied, and the intercept takes the rest.
@@ -217,9 +229,12 @@ class LinearExperts {
         expert.squares = forgetting * expert.squares + weight * error * error / (1 + leverage);
         expert.weight = forgetting * expert.weight + weight;
         observe(expert, forgetting / weight + leverage, error, forgetting);
-        if (forgetting == 1 || n_ == 0) return;
-        const std::size_t j = n_rows_ % n_;
-        const double restored = static_cast<double>(n_) * (1 - forgetting) * kPenalty;
+        if (forgetting == 1) return;
+        for (std::size_t j = 0; j < n_; ++j)
+            if (features_[j].scale == 0) at(expert, j, j) = 1 / kPenalty;
+        if (active_.empty()) return;
+        const std::size_t j = active_[n_rows_ % active_.size()];
+        const double restored = static_cast<double>(active_.size()) * (1 - forgetting) * kPenalty;
         std::copy_n(&at(expert, j, 0), n_ + 1, image_.begin());
         observe(expert, 1 / restored + image_[j], -expert.slopes[j], 1);
     }
@@ -241,6 +256,8 @@ class LinearExperts {
     std::size_t n_rows_ = 0;
     double reference_ = 0; // the first label
     std::vector<Feature> features_;
+    std::vector<std::uint32_t>
+        active_; // features with a scale: columns without values are not there
     std::array<Expert, kForgetting.size()> experts_;
     std::vector<double> z_, image_; // scratch of the learner
 };

@@ -24,25 +24,30 @@ class NumberMixer {
         scale_.predict(by_expert, out[0], out.subspan(1));
     }
 
-    // After `mix`.
+    // After `mix`. Before the first label all experts predicted 0, which has no meaning.
     void learn(std::span<const double> by_expert, std::span<const double> mixed, double y,
                double weight) {
+        n_rows_ += 1;
+        if (n_rows_ == 1) return;
         scale_.learn(by_expert, mixed[0], y, weight);
         mean_.learn(by_expert, y, weight);
     }
 
     // The model file: calls use(value) for each number beside the weights.
     template <class Use> void for_each(const Use &use) {
+        use(n_rows_);
         mean_.for_each(use);
         scale_.for_each(use);
     }
     template <class Use> void for_each(const Use &use) const {
+        use(n_rows_);
         mean_.for_each(use);
         scale_.for_each(use);
     }
-    bool is_valid() const { return mean_.is_valid() && scale_.is_valid(); }
+    bool is_valid() const { return n_rows_ >= 0 && mean_.is_valid() && scale_.is_valid(); }
 
   private:
+    double n_rows_ = 0; // learned
     LeastSquaresMixer mean_;
     PredictiveScale scale_;
 };

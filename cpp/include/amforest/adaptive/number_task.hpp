@@ -1,7 +1,6 @@
 // What an adaptive forest needs to predict numbers.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -13,24 +12,15 @@
 namespace amforest {
 
 // The statistic of the label whose means are the numbers of categories: its distance from the first
-// label, so that float32 suffices for it. It is divided by its root mean square, so that the unit
-// of labels does not matter.
+// label, so that float32 suffices for it.
 class NumberContrast {
   public:
     void make_room(std::size_t) {}
-    void start(std::size_t, double first_label, Rng &) {
-        first_label_ = first_label;
-        squares_ = weight_ = 0;
-    }
+    void start(std::size_t, double first_label, Rng &) { first_label_ = first_label; }
     double of(double y) const { return y - first_label_; }
-    void count(double statistic, double weight) {
-        squares_ += weight * (statistic * statistic);
-        weight_ += weight;
-    }
-    double unit() const { return squares_ > 0 ? std::sqrt(squares_ / weight_) : 1; }
 
   private:
-    double first_label_ = 0, squares_ = 0, weight_ = 0;
+    double first_label_ = 0;
 };
 
 struct NumberTask {

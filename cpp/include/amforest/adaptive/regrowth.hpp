@@ -134,6 +134,16 @@ template <class Task> class Regrowth {
     // their number: rows with features that come later must take the same steps.
     static constexpr std::int64_t kWorkPerRow = 1 << 14;
 
+    // Before the last step there was some credit; the largest step may be of any phase.
+    static std::int64_t least_credit(const Context &context, std::size_t n_rows) {
+        std::size_t most =
+            Grower<Task>::most_work(n_rows, context.n_candidates) + kRowsAtOnce * 128;
+        if (Task::kHasBases)
+            most += kRowsAtOnce * (16 + kMostLinear * kMostLinear) +
+                    kMostLinear * kMostLinear * kMostLinear / 6;
+        return -static_cast<std::int64_t>(most);
+    }
+
   private:
     enum class Phase : std::uint8_t {
         kRead,
@@ -214,12 +224,11 @@ template <class Task> class Regrowth {
             grower_.set_row(i, y, weight, chooses, is_counted);
             if (!chooses || !is_counted) return;
             const double statistic = contrast_.of(y);
-            contrast_.count(statistic, weight);
             numbers_.count_row(statistic, weight);
             const float *x = store.features(first_ + i);
             for (std::size_t f = 0; f < n_codes; ++f) numbers_.count(f, x[f], statistic, weight);
         });
-        if (phase_ != Phase::kRead && learns) numbers_.finish(contrast_.unit());
+        if (phase_ != Phase::kRead && learns) numbers_.finish();
         return count * 4;
     }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "amforest/base/memory.hpp"
@@ -21,6 +23,9 @@ template <class Label> class RowStore {
     }
 
     std::size_t capacity() const { return capacity_; }
+    // Of all rows, each weight rounded up: exact, in whatever order they came, and no sum of some
+    // of them is more, however it is rounded.
+    double total_weight() const { return static_cast<double>(total_); }
     std::size_t bytes() const { return rows_.bytes(); }
     // Rows [first, end) are there.
     std::size_t end() const { return end_; }
@@ -33,7 +38,11 @@ template <class Label> class RowStore {
     }
 
     void append(const float *x, Label y, double weight) {
-        if (rows_.size() < capacity_) rows_.add();
+        if (rows_.size() < capacity_)
+            rows_.add();
+        else
+            total_ -= rounded_up(this->weight(first()));
+        total_ += rounded_up(weight);
         std::byte *row = at(end_++);
         const Header header{weight, y};
         std::memcpy(row, &header, sizeof header);
@@ -52,6 +61,9 @@ template <class Label> class RowStore {
         Label label;
     };
 
+    static std::uint64_t rounded_up(double weight) {
+        return static_cast<std::uint64_t>(std::ceil(weight));
+    }
     std::size_t place_of(std::size_t i) const { return (i - start_) % capacity_; }
     std::byte *at(std::size_t i) { return rows_.template at<std::byte>(place_of(i)); }
     const std::byte *at(std::size_t i) const { return rows_.template at<std::byte>(place_of(i)); }
@@ -59,6 +71,7 @@ template <class Label> class RowStore {
 
     std::size_t n_features_, capacity_;
     std::size_t start_ = 0, end_ = 0;
+    std::uint64_t total_ = 0;
     Rows rows_;
 };
 

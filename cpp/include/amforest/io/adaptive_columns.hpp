@@ -228,6 +228,8 @@ template <class Task> class AdaptiveRestorer {
             require(is_between(flat_.row_weights[i], kLeastWeight, Labels::kMost),
                     "row_weights must be positive");
             store.append(X[i], flat_.row_labels[i], flat_.row_weights[i]);
+            require(store.total_weight() <= Labels::kMost,
+                    "row_weights must not add up to too much");
         }
     }
 
@@ -303,7 +305,9 @@ template <class Task> class AdaptiveRestorer {
         }
         require(total <= flat_.number_codes.size() - next_number_, "number_sizes must add up");
         if (flat_.has_numbers[t] == 0) return numbers;
-        require(std::isfinite(flat_.number_priors[t]), "number_priors must be finite");
+        // They are features of the trees.
+        require(std::abs(flat_.number_priors[t]) <= kLargestFeature,
+                "number_priors must be at most 2**100");
         numbers.restore(sizes, flat_.number_priors[t]);
         for (std::size_t f = 0; f < n_codes; ++f)
             for (std::size_t k = 0; k < sizes[f]; ++k, ++next_number_) {
@@ -311,8 +315,8 @@ template <class Task> class AdaptiveRestorer {
                 require(code < layout_.categories.room()[f] &&
                             (k == 0 || code > flat_.number_codes[next_number_ - 1]),
                         "number_codes must be increasing categories");
-                require(std::isfinite(flat_.number_values[next_number_]),
-                        "number_values must be finite");
+                require(std::abs(flat_.number_values[next_number_]) <= kLargestFeature,
+                        "number_values must be at most 2**100");
                 numbers.set(f, code, flat_.number_values[next_number_]);
             }
         return numbers;
@@ -327,9 +331,12 @@ template <class Task> class AdaptiveRestorer {
         const auto words = flat_.regrowth_seeds.subspan(4 * t, 4);
         require(std::ranges::any_of(words, [](std::uint64_t word) { return word != 0; }),
                 "regrowth_seeds must not be 0");
-        require(is_between<std::int64_t>(flat_.regrowth_credit[t], -(std::int64_t{1} << 50),
-                                         Regrowth<Task>::kWorkPerRow),
-                "regrowth_credit must be in its range");
+        // Much less than any step leaves, and the regrowth would outlast the rows in the store.
+        require(
+            is_between<std::int64_t>(flat_.regrowth_credit[t],
+                                     Regrowth<Task>::least_credit(forest_.context(), last - first),
+                                     Regrowth<Task>::kWorkPerRow),
+            "regrowth_credit must be in its range");
         Regrowth<Task> &regrowth = forest_.slots()[t].regrowth;
         regrowth.make_room(forest_.context(), last - first, n_rows - last);
         regrowth.start(forest_.context(), forest_.store(), {words[0], words[1], words[2], words[3]},

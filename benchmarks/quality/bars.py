@@ -1,0 +1,70 @@
+"""A figure with its bar, and the figures that classifiers and regressors have in common."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import geometric_mean
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Check:
+    """A figure, its bar, and whether it is reached."""
+
+    name: str
+    value: float
+    bar: float
+    case: str = ""  # the worst one
+    at_least: bool = False
+    digits: int = 3
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether the figure reaches its bar."""
+        return self.value >= self.bar if self.at_least else self.value <= self.bar
+
+    @property
+    def verdict(self) -> str:
+        """Passed or missed."""
+        return "passed" if self.is_passed else "missed"
+
+    @property
+    def value_text(self) -> str:
+        """The figure, with the case if it is that of one."""
+        text = f"{self.value:,.{self.digits}f}"
+        return f"{text} ({self.case})" if self.case else text
+
+    @property
+    def bar_text(self) -> str:
+        """The bar with its direction."""
+        return f"{'≥' if self.at_least else '≤'} {self.bar:,g}"
+
+
+def mean_and_worst(
+    name: str, by_case: Mapping[str, float], mean: float, worst: float
+) -> list[Check]:
+    """Return two figures, the geometric mean of the cases and the highest; none without cases."""
+    if not by_case:
+        return []
+    case = max(by_case, key=lambda key: by_case[key])
+    return [
+        Check(f"{name}, geometric mean of {len(by_case)}", geometric_mean(by_case.values()), mean),
+        Check(f"{name}, worst", by_case[case], worst, case),
+    ]
+
+
+def latency_checks(row: Mapping[str, float] | None, title: str) -> Iterator[Check]:
+    """Yield how much longer the slowest calls take than most."""
+    if row:
+        for quantile, name, bar in (("p99.9", "99.9th percentile", 15), ("max", "maximum", 60)):
+            value = row[f"cpu {quantile}"] / row["cpu median"]
+            yield Check(f"{title}: {name} over the median", value, bar, digits=1)
+
+
+def long_checks(row: Mapping[str, Any] | None, title: str, max_bytes: int) -> Iterator[Check]:
+    """Yield the size of a forest after a long stream, and whether it predicts as well as before."""
+    if row:
+        name = f"{row['n_rows']:,} {title}"
+        peak = row["peak_bytes"] / 1e6
+        yield Check(f"{name}: peak of the model, MB", peak, max_bytes / 1e6, digits=0)
+        value = row["losses"][-1] / row["losses"][0]
+        yield Check(f"{name}: loss of the last tenth over that of the first", value, 1.02)
