@@ -20,6 +20,7 @@ from helpers import TOLERANCE
 
 N_CATEGORIES = 6
 N_COMPONENTS = 21  # of the distribution
+LABELS = ("numbers", "few values", "constant", "constant at first")
 RAW, BASED = NUMBER_GROUPS[:2]  # of the longest memory
 
 
@@ -31,6 +32,8 @@ def stream(rng, n_rows, *, n_codes=0, n_numbers=3, gaps=0.0, scale=1.0, labels="
     y = X[:, -1] / scale + 2.0 * (X[:, 0] > 0) + 0.5 * rng.normal(size=n_rows)
     if labels == "constant":
         y[:] = 3.7
+    elif labels == "few values":  # many splits have equal gains, or none
+        y = np.round(y)
     elif labels == "constant at first":
         y[: n_rows // 2] = 3.7
     X[rng.random(X.shape) < gaps] = np.nan
@@ -101,7 +104,7 @@ def test_forests_equal_the_reference(seed, n_rows, parameters, data):
         "n_numbers": data.draw(st.sampled_from([1, 2, 3, 9])),
         "gaps": data.draw(st.sampled_from([0.0, 0.0, 0.2])),
         "scale": data.draw(st.sampled_from([1.0, 1e-15, 1e25])),
-        "labels": data.draw(st.sampled_from(["numbers", "constant", "constant at first"])),
+        "labels": data.draw(st.sampled_from(LABELS)),
     }
     X, y = stream(rng, n_rows, **how)
     weights = np.ones(n_rows)
@@ -124,9 +127,11 @@ FIXED = {
     "slow regrows": {"groups": [(30, False, False, True)], "n_candidates": 150, "row_limit": 30},
     "memories of 8 and 60": {"groups": [(8, False, False, True), (60, True, False, False)]},
     "constant labels at first": {"labels": "constant at first", "groups": NUMBER_GROUPS[:4]},
+    "labels of few values": {"labels": "few values", "binary": True},
     "labels that are always equal": {"labels": "constant", "groups": NUMBER_GROUPS[:4]},
     "many features": {"n_numbers": 20, "groups": NUMBER_GROUPS[1:4:2]},
-    "constant features": {"constant": True, "groups": NUMBER_GROUPS[:4]},
+    "constant features": {"fixed": 1.3, "groups": NUMBER_GROUPS[:4]},
+    "features without values": {"fixed": np.nan, "groups": NUMBER_GROUPS[:4]},
 }
 
 
@@ -136,8 +141,10 @@ def test_forests_that_were_regrown_many_times_equal_the_reference(kind):
     how = dict(FIXED[kind])
     given = {name: how.pop(name) for name in ("gaps", "labels", "n_numbers") if name in how}
     X, y = stream(rng, 100, n_codes=how.get("n_codes", 0), **given)
-    if how.pop("constant", False):
-        X[:, :2] = 1.3
+    if how.pop("binary", False):
+        X = (X > 0).astype(np.float32)
+    if "fixed" in how:
+        X[:80, :2] = how.pop("fixed")  # and values later
     weights = np.ones(100)
     if how.pop("weighted", False):
         weights = rng.choice([0.0, 0.3, 1.0, 7.5, 30.0], size=100)
