@@ -9,7 +9,8 @@ PACKAGE := $(CORE) $(shell find src -name '*.py' -o -name '*.html')
 FORMATTED := $(shell find cpp benchmarks tests/torture -name '*.hpp' -o -name '*.cpp')
 
 SANITIZED := $(addprefix tests/,core/test_core.py core/test_core_matches_reference.py \
-	core/test_adaptive_matches_reference.py core/test_regrowth.py core/test_schedule.py \
+	core/test_adaptive_matches_reference.py core/test_adaptive_regressor_matches_reference.py \
+	core/test_student_t.py core/test_linear_base.py core/test_regrowth.py core/test_schedule.py \
 	core/test_every_forest.py core/test_feature_weights.py core/test_growth.py core/test_odds.py \
 	core/test_partition.py core/test_unrestricted.py forest/test_concurrency.py \
 	forest/test_categories.py forest/test_missing_values.py forest/test_class_labels.py \

@@ -9,11 +9,17 @@ import numpy as np
 from core_forests import OPTIONS, STRUCTURE, seeds
 
 from amforest import _core
-from amforest.reference.adaptive import AdaptiveForest, Group
+from amforest.reference.adaptive import AdaptiveForest
+from amforest.reference.adaptive_classes import ClassTask
+from amforest.reference.adaptive_numbers import NumberTask
+from amforest.reference.regrowth import Group
 from helpers import NEGLIGIBLE, TOLERANCE, reference_table
 
 PLAIN, LONGEST = (None, False, True), (None, False, False)  # memory, is honest, is plain
 GROUPS = [PLAIN, LONGEST, (40, False, False), (16, False, False), (40, True, False)]
+NUMBER_GROUPS = [(*group, has_base) for group in GROUPS[1:4] for has_base in (False, True)]
+NUMBER_GROUPS += [(*PLAIN, False), (*GROUPS[4], True)]
+NUMBER_OPTIONS = OPTIONS | {"charge_first": True, "split_prior": (0.8, 0.0)}
 
 
 def adaptive(
@@ -49,21 +55,48 @@ def adaptive(
     )
 
 
+def adaptive_regressor(
+    n_numbers: int,
+    *,
+    groups: Any = NUMBER_GROUPS,
+    n_estimators: int = 2,
+    seed: int = 0,
+    n_candidates: int = 6,
+    row_limit: int = 200,
+    categories: Any = (),
+    max_nodes: int | None = None,
+    **options: Any,
+) -> Any:
+    """Return a forest of the core that predicts numbers and has learned nothing."""
+    return _core.AdaptiveRegressorForest(
+        n_numbers=n_numbers,
+        options=_core.Options(**NUMBER_OPTIONS | options, max_nodes=max_nodes),
+        seeds=seeds(len(groups) * n_estimators, seed),
+        groups=list(groups),
+        n_estimators=n_estimators,
+        n_candidates=n_candidates,
+        row_limit=row_limit,
+        mixer_rate=0.0,
+        categories=list(categories),
+    )
+
+
 def reference_of(forest: Any) -> AdaptiveForest:
     """Return the reference of a forest that has learned nothing."""
     state = forest.state()
-    options = {name: state["options"][name] for name in OPTIONS}
+    options = {name: state["options"][name] for name in NUMBER_OPTIONS}
     max_nodes, n_trees = state["options"]["max_nodes"], forest.n_trees
+    task: Any = NumberTask()
+    if isinstance(forest, _core.AdaptiveClassifierForest):
+        task = ClassTask(state["n_classes"], state["dirichlet"], state["mixer_rate"])
     return AdaptiveForest(
+        task=task,
         groups=[Group(*group) for group in state["groups"]],
         seeds=state["trees"]["seeds"].tolist(),
-        n_classes=state["n_classes"],
-        dirichlet=state["dirichlet"],
         n_codes=len(state["categories"]),
         n_estimators=state["n_estimators"],
         n_candidates=state["n_candidates"],
         row_limit=state["row_limit"],
-        mixer_rate=state["mixer_rate"],
         max_leaves=math.inf if max_nodes is None else max_nodes // n_trees // 3,
         tree_options=options,
     )
@@ -85,7 +118,15 @@ def assert_same_state(forest: Any, expected: Any) -> None:
 
 
 def assert_equals_reference(forest: Any, reference: AdaptiveForest, queries: Any) -> None:
-    """Compare trees, schedule and numbers to the bit; weights and predictions to rounding."""
+    """Compare the trees; weights of the mixer and predictions to rounding."""
+    assert_same_trees(forest, reference)
+    np.testing.assert_allclose(forest.mixer_weights, reference.mixer.weights, rtol=TOLERANCE)
+    predictions = [reference.predict(x) for x in queries]
+    np.testing.assert_allclose(forest.predict(queries, 1), predictions, rtol=TOLERANCE)
+
+
+def assert_same_trees(forest: Any, reference: AdaptiveForest) -> None:
+    """Compare trees, schedule and numbers of categories to the bit; weights to rounding."""
     arrays = forest.state()["trees"]
     slots = reference.slots
     np.testing.assert_array_equal(forest.n_regrows, [slot.n_regrows for slot in slots])
@@ -102,15 +143,13 @@ def assert_equals_reference(forest: Any, reference: AdaptiveForest, queries: Any
         expected = ones if weights is None else weights
         np.testing.assert_array_equal(arrays["feature_weights"][t], expected)
         assert_same_tree(forest.tree_table(t), slot.tree)
-    np.testing.assert_allclose(forest.mixer_weights, reference.mixer.weights, rtol=TOLERANCE)
-    predictions = [reference.predict(x) for x in queries]
-    np.testing.assert_allclose(forest.predict(queries, 1), predictions, rtol=TOLERANCE)
 
 
 def assert_same_tree(table: Any, tree: Any) -> None:
     names = [name for name in (*STRUCTURE, "threshold", "lower", "upper") if name in table]
     names = [name for name in names if name != "category"]
-    dtype = [(n, table[n].dtype, table[n].shape[1:]) for n in (*names, "depth")]
+    others = {"depth", "mean"}.intersection(table)
+    dtype = [(n, table[n].dtype, table[n].shape[1:]) for n in (*names, *others)]
     weights = [(name, table[name].dtype) for name in ("odds", "odds_scale", "share")]
     expected = reference_table(tree, np.dtype(dtype + weights))
     for name in names:

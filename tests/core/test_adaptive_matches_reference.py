@@ -18,6 +18,8 @@ from adaptive_forests import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from amforest.reference.adaptive_classes import set_classes
+
 N_CATEGORIES = 6
 
 
@@ -125,9 +127,9 @@ def test_classes_that_appear_restart_regrows_as_in_the_reference(n_codes):
         is_regrown = any(slot.regrowth for slot in reference.slots)
         if first == 6 or (n_classes < 4 and first > 25 * n_classes and is_regrown):
             n_classes += 1
-            reference.set_classes(n_classes, 0.5 if n_classes == 2 else 0.01)
+            set_classes(reference, n_classes, 0.5 if n_classes == 2 else 0.01)
         labels = y[part] % n_classes
-        now = {"n_classes": n_classes, "capacity": 8, "dirichlet": reference.dirichlet}
+        now = {"n_classes": n_classes, "capacity": 8, "dirichlet": reference.task.dirichlet}
         forest.learn(X[part], labels, 1, parameters=now)
         learn_row_by_row(reference, X[part], labels, np.ones(2))
         if first % 10 == 0:
@@ -155,7 +157,7 @@ def test_predictions_of_trees_groups_and_rows_equal_the_reference():
     X[:, 0] = -1  # a category that was never seen
     by_tree = [[s.tree.predict(s.numbers.encode(x)) for s in reference.slots] for x in X[:5]]
     np.testing.assert_allclose(forest.predict_by_tree(X[:5], 1), by_tree, rtol=1e-10)
-    by_group = [reference.predict_by_group(x) for x in X[:5]]
+    by_group = [reference.predict_by_expert(x) for x in X[:5]]
     np.testing.assert_allclose(forest.predict_by_expert(X[:5], 1), by_group, rtol=1e-10)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amforest import _core
-from amforest.reference.adaptive import Mixer
+from amforest.reference.adaptive_classes import Mixer
 
 SMOOTHING = 1e-4
 KINDS = ["random", "confident", "one is right", "takes turns", "worst label", "opposed"]

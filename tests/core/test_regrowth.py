@@ -10,7 +10,7 @@ from test_exactness import class_weight, exact_tree, mixture, prediction_of
 from test_laws import LEVEL, members, partition_law
 
 from amforest.reference import ClassCounts, Generator
-from amforest.reference.adaptive import gain
+from amforest.reference.adaptive_classes import gain
 
 ONE = {"n_estimators": 1, "row_limit": 400}
 

@@ -117,13 +117,20 @@ class Tree:
     # Algorithm 4: MondrianUpdate(x, y)
     def learn(self, x: Floats, y: float, weight: float = 1.0) -> None:
         """Learn a sample; one of weight w counts as w equal samples in a row."""
-        v: Node | None = self.extend(x + np.float32(0), y)  # a copy, without -0
-        while v is not None:
-            # Weigh before counting: the loss must not have seen this label.
-            v.log_w -= self.step * self.loss(v, y, weight)
-            v.log_w_bar = self.average(v)
+        self.learn_in(self.extend(x + np.float32(0), y), y, weight)  # a copy, without -0
+
+    def learn_in(self, leaf: Node, y: float, weight: float, is_charged: bool = True) -> None:
+        """Charge a leaf and all nodes above it for y, and count y; or only count it."""
+        nodes = [leaf]
+        while (parent := nodes[-1].parent) is not None:
+            nodes.append(parent)
+        # Weigh before counting: no loss may have seen this label.
+        losses = [self.loss(v, y, weight) for v in nodes]
+        for v, loss in zip(nodes, losses, strict=True):
+            if is_charged:
+                v.log_w -= self.step * loss
+                v.log_w_bar = self.average(v)
             v.labels.update(y, weight)
-            v = v.parent
 
     def loss(self, v: Node, y: float, weight: float) -> float:
         """ℓ(ŷ_v, y); the first sample of a node is free unless `charge_first`."""
@@ -132,6 +139,10 @@ class Tree:
         after_first = self.new_labels()
         after_first.update(y, 1.0)
         return after_first.loss(y, max(weight - 1.0, 0.0))
+
+    def prediction(self, v: Node) -> Prediction:
+        """ŷ_v."""
+        return v.labels.prediction()
 
     def average(self, v: Node) -> float:
         """Log w̄_v: w̄_v = w_v in a leaf, and (1 - a) w_v + a w̄_v0 w̄_v1 elsewhere."""
@@ -258,7 +269,7 @@ class Tree:
                 y, log_w_bar = self.mix(v, default, 0.0, v.log_w_bar)  # v's copy, x's leaf: w = 1
                 prediction += stays * p * self.go_up(v, y, log_w_bar)
                 stays *= 1.0 - p
-        return prediction + stays * self.go_up(v, v.labels.prediction(), v.log_w_bar)
+        return prediction + stays * self.go_up(v, self.prediction(v), v.log_w_bar)
 
     def go_up(self, v: Node, y: Prediction, log_w_bar: float) -> Prediction:
         """Return ỹ_root, given ỹ_v and log w̄_v."""
@@ -281,7 +292,7 @@ class Tree:
         a = self.split_probability(v)
         ends, goes_on = math.log(1 - a) + v.log_w, math.log(a) + log_w_bar + log_w_bar_sibling
         total = float(np.logaddexp(ends, goes_on))
-        y = math.exp(ends - total) * v.labels.prediction() + math.exp(goes_on - total) * y
+        y = math.exp(ends - total) * self.prediction(v) + math.exp(goes_on - total) * y
         return y, total
 
     def branch_probability(self, v: Node, x: Floats) -> float:
@@ -370,7 +381,7 @@ class UnrestrictedTree(Tree):
             return default
         *above, leaf = self.path(x)
         new = self.mean_power(x, above, leaf) if self.predict_extends else 0.0
-        y = (1.0 - new) * leaf.labels.prediction() + new * default
+        y = (1.0 - new) * self.prediction(leaf) + new * default
         return self.go_up(leaf, y, leaf.log_w_bar)
 
     def mean_power(self, x: Floats, above: list[Node], leaf: Node) -> float:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import polygamma
 
 Prediction = NDArray[np.float64]
+
+
+class LabelModel(Protocol):
+    """What a tree needs of the labels of a node."""
+
+    n: float  # the sum of their weights
+
+    def prediction(self) -> Prediction: ...  # ŷ_v
+    def loss(self, y: float, weight: float) -> float: ...  # ℓ(ŷ_v, y)
+    def update(self, y: float, weight: float) -> None: ...
+    def is_pure(self, y: float | None = None) -> bool: ...  # all labels are equal (to y)
 
 
 def log_rising(a: float, weight: float) -> float:
@@ -76,6 +88,3 @@ class RunningMean:
 
     def is_pure(self, y: float | None = None) -> bool:
         return self.is_constant and (y is None or self.mean == y)
-
-
-LabelModel = ClassCounts | RunningMean

@@ -64,7 +64,8 @@ class PredictiveScale {
             const double variance = by_expert[2 * g + 1];
             if (!(variance > 0)) return; // one of them knows too little
             const double spread = std::sqrt(variance);
-            likelihoods_[g] = log_density(distance / spread, 6) - std::log(spread);
+            // In units of the scale, so that rounding does not depend on the unit of labels.
+            likelihoods_[g] = log_density(distance / spread, 6) - std::log(spread / scale);
         }
         share(experts_, likelihoods_, kShareOfExperts, weight);
     }

@@ -5,7 +5,9 @@
 //     s^2 = [nu_0 s_0^2 + M2 + kappa_0 n / kappa (y-bar - mu_0)^2] / nu,
 // and the prediction is Student's t with nu degrees of freedom around mu, of the squared scale
 // s^2 (kappa + 1) / kappa. The prior of the root is the mean and the variance of its labels so far.
-// A likelihood is a density, divided by that of the root: so it has no unit.
+// A likelihood is a density, divided by that of the root: so it has no unit. Logarithms are taken
+// of densities in units of the root's deviation, so that rounding does not depend on the unit,
+// either.
 #pragma once
 
 #include <algorithm>
@@ -105,6 +107,7 @@ class StudentT {
         double n_means = 0;            // kappa
         double n_variances = 0;        // nu
         double least = 0;              // variance of any node
+        double unit = 0;               // the deviation of the root's labels
         double log_density = 0;        // of the root, of the label that is learned
         double inverse_density = 0;    // 1 / density, or 0 where that is too large or too small
     };
@@ -117,6 +120,7 @@ class StudentT {
                 kPriorMeans + own.n,
                 kPriorVariances + own.n,
                 kLeastVariance * variance,
+                std::sqrt(variance),
                 0,
                 0};
     }
@@ -140,7 +144,7 @@ class StudentT {
         update(v, y, weight);
         if (!(belief.least > 0)) return {1};
         if (weight == 1 && belief.inverse_density > 0) [[likely]] {
-            const double density = small_density(belief, y);
+            const double density = small_density(belief, y) * belief.unit;
             if (density > kSmall) [[likely]]
                 return Scaled::of(density * belief.inverse_density);
         }
@@ -307,7 +311,8 @@ class StudentT {
         const double nu = belief.n_variances, kappa = belief.n_means;
         const double squares = nu * belief.variance, distance = y - belief.mean;
         const double part = weight * kappa / (kappa + weight);
-        return log_rising(nu / 2, weight / 2) - 0.5 * weight * std::log(squares) -
+        const double relative = squares / (belief.unit * belief.unit);
+        return log_rising(nu / 2, weight / 2) - 0.5 * weight * std::log(relative) -
                0.5 * std::log1p(weight / kappa) -
                0.5 * (nu + weight) * std::log1p(part * distance * distance / squares);
     }

@@ -20,6 +20,8 @@ class VarianceGain {
     // Splits into the same rows must tie whatever the unit of the labels, so that the first wins: a
     // better one is better by more than rounding.
     static constexpr double kMargin = 1 + 1e-9;
+    // A smaller part of the sum of squares is rounding: such a split gains nothing.
+    static constexpr double kLeastPart = 1e-15;
 
     void make_room(std::size_t n_rows, std::size_t) {
         labels_.reserve(n_rows);
@@ -49,8 +51,11 @@ class VarianceGain {
         for (std::size_t i = 0; i < labels_.size(); ++i) total_.add(labels_[i], weights_[i]);
         const double mean = total_.weight > 0 ? total_.sum / total_.weight : 0;
         for (double &y : labels_) y -= mean;
-        total_.sum = 0;
-        for (std::size_t i = 0; i < labels_.size(); ++i) total_.sum += weights_[i] * labels_[i];
+        total_.sum = least_ = 0;
+        for (std::size_t i = 0; i < labels_.size(); ++i) {
+            total_.sum += weights_[i] * labels_[i];
+            least_ += kLeastPart * (weights_[i] * labels_[i] * labels_[i]);
+        }
     }
 
     std::size_t size() const { return labels_.size(); }
@@ -87,11 +92,12 @@ class VarianceGain {
         }
     };
 
-    static double reduction(const Sum &left, const Sum &node) {
+    double reduction(const Sum &left, const Sum &node) const {
         const double right = node.weight - left.weight;
         if (!(left.weight > 0 && right > 0)) return 0;
         const double distance = left.sum / left.weight - (node.sum - left.sum) / right;
-        return left.weight * right / node.weight * (distance * distance);
+        const double gain = left.weight * right / node.weight * (distance * distance);
+        return gain > least_ ? gain : 0;
     }
 
     double of_any(std::span<const float> values, float threshold) const {
@@ -106,6 +112,7 @@ class VarianceGain {
 
     std::vector<double> labels_, weights_;
     Sum total_;
+    double least_ = 0;
     bool has_equal_weights_ = true; // all are 1
 };
 
