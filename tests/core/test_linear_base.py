@@ -119,7 +119,7 @@ def test_constant_features_and_features_without_values_have_no_slope():
 
 # Linear experts
 
-N_EXPERTS = 3
+N_EXPERTS = 4
 
 
 def experts_of(X, y, weight=None, n_codes=0):
@@ -188,9 +188,17 @@ def test_forgetting_follows_a_change():
     X, y, _ = rows(2_000, 2)
     y[1_500:] = 40 - X[1_500:].sum(axis=1)
     errors = np.abs(predictions_of(experts_of(X, y), X[1_500:])[..., 0] - y[1_500:, None])
-    slow, middle, fast = errors.mean(axis=0)
+    slow, middle, fast, _ = errors.mean(axis=0)
     assert fast < middle < slow
     assert fast < 0.05 * y.std()  # the prior is worth a row of the last 50
+
+
+def test_the_last_expert_is_the_mean_of_all_labels():
+    X, y, weight = rows(100, 2, weighted=True)
+    mean, squares = predictions_of(experts_of(X, y, weight), X[:1])[0, -1]
+    assert mean == pytest.approx(np.average(y, weights=weight), rel=1e-12)
+    variance = np.average((y - mean) ** 2, weights=weight)
+    assert squares == pytest.approx(variance * (1 + 1 / weight.sum()), rel=1e-12)
 
 
 def test_a_feature_that_is_constant_for_long_does_not_let_variances_grow():
