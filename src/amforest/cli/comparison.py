@@ -17,6 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
 from amforest.cli.console import CommandError
 from amforest.cli.model_choice import infer_model
+from amforest.cli.run import NUMBER_METRICS
 from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import ADAPTIVE, AMF, ROWS_PER_BLOCK, Settings, open_source
 from amforest.evaluation import Progress, progressive_validation
@@ -45,6 +46,7 @@ def compare(
             results[name] = progressive_validation(
                 model,
                 _batches(settings, own, convert),
+                metrics=None if scheme.task == CLASSIFICATION else NUMBER_METRICS,
                 classes=None if name in forests else classes,
                 batch_size=SKLEARN_ROWS if type(model).__module__.startswith("sklearn") else None,
                 max_rows=max_rows,
@@ -58,10 +60,8 @@ def compare(
 
 def _forests(settings: Settings) -> dict[str, tuple[Any, Scheme]]:
     """Return our forests, each with its scheme."""
-    amf = infer_model(replace(settings, model=AMF))
-    if amf[1].task != CLASSIFICATION:
-        return {"AMF": amf}
-    return {"adaptive": infer_model(replace(settings, model=ADAPTIVE)), "AMF": amf}
+    families = {"adaptive": ADAPTIVE, "AMF": AMF}
+    return {name: infer_model(replace(settings, model=family)) for name, family in families.items()}
 
 
 def _others(task: str) -> dict[str, tuple[Any, Convert]]:

@@ -68,12 +68,15 @@ def summarize_features(model: Any) -> list[FeatureUse]:
 
 
 def summarize_memories(model: Any) -> list[dict[str, Any]]:
-    """Return the memories of a fitted adaptive forest: names, weights, and numbers of regrows."""
-    regrows = model.stats()["regrows"].values()
-    columns = model.memory_names_, model.memory_weights_.tolist(), regrows
+    """Return what the mixer of a fitted adaptive forest combines: names, weights and regrows.
+
+    The number of regrows is None for a linear regression, which has no trees.
+    """
+    regrows = model.stats()["regrows"]
+    columns = model.memory_names_, model.memory_weights_.tolist()
     return [
-        {"memory": name, "weight": weight, "regrows": n}
-        for name, weight, n in zip(*columns, strict=True)
+        {"memory": name, "weight": weight, "regrows": regrows.get(name)}
+        for name, weight in zip(*columns, strict=True)
     ]
 
 
@@ -141,7 +144,8 @@ def _memories_table(memories: list[dict[str, Any]]) -> RenderableType:
     for name in ("weight", "regrows"):
         table.add_column(name, justify="right")
     for row in memories:
-        table.add_row(row["memory"], f"{row['weight']:.3f}", f"{row['regrows']:,}")
+        regrows = "" if row["regrows"] is None else f"{row['regrows']:,}"
+        table.add_row(row["memory"], f"{row['weight']:.3f}", regrows)
     return table
 
 
