@@ -122,10 +122,12 @@ def _dicts(scheme: Scheme, table: Any) -> Any:
 def show_comparison(results: dict[str, Progress], console: Console) -> None:
     """Print a table with a row for each model."""
     first = next(iter(results.values()))
+    batched = [name for name in ("SGD", "naive Bayes") if name in results]
+    caption = f"{' and '.join(batched)} learned {SKLEARN_ROWS} rows at a time" if batched else None
     table = Table(
         title=f"Test-then-train over {first.n_rows:,} rows",
         title_justify="left",
-        caption=f"SGD and naive Bayes learn {SKLEARN_ROWS} rows at a time",
+        caption=caption,
     )
     table.add_column("")
     for name in first.metrics:

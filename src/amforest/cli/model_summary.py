@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from amforest.cli.console import CommandError
-from amforest.inspection import count_trees
+from amforest.inspection import count_trees, learns_residuals
 from amforest.model_io import atomic_write, model_file
 
 MOST_CLASSES, MOST_FEATURES = 20, 30
@@ -173,7 +173,8 @@ def build_tree(model: Any, number: int, max_depth: int) -> Tree:
     memory = ""
     if model.is_adaptive:  # the trees of a memory follow each other
         memory = f"memory {model.memory_names_[number // model.n_estimators]}: "
-    root = Tree(memory + _node(table, 0))
+    mean = "mean residual" if learns_residuals(model, number) else "mean"
+    root = Tree(memory + _node(table, 0, mean))
     stack = [(0, root)]
     while stack:
         row, branch = stack.pop()
@@ -184,7 +185,7 @@ def build_tree(model: Any, number: int, max_depth: int) -> Tree:
             continue
         for words, child in zip(_sides(model, table, row, names), ("left", "right"), strict=True):
             below = int(table[child][row])
-            stack.append((below, branch.add(f"{words}: {_node(table, below)}")))
+            stack.append((below, branch.add(f"{words}: {_node(table, below, mean)}")))
     return root
 
 
@@ -199,10 +200,10 @@ def draw_tree(model: Any, number: int, max_depth: int, path: str) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _node(table: Any, row: int) -> str:
+def _node(table: Any, row: int, mean: str) -> str:
     n = f"{table['n_samples'][row]:g} samples"
     if "mean" in table.dtype.names:
-        return f"{n}, mean {table['mean'][row]:.4g}"
+        return f"{n}, {mean} {table['mean'][row]:.4g}"
     counts = table["counts"][row]
     return f"{n}, counts {' '.join(f'{c:g}' for c in counts[:MOST_CLASSES])}"
 
