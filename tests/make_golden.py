@@ -17,7 +17,13 @@ import pandas as pd
 from numpy.random import RandomState
 
 import amforest
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor, river
+from amforest import (
+    AdaptiveAMFClassifier,
+    AdaptiveAMFRegressor,
+    AMFClassifier,
+    AMFRegressor,
+    river,
+)
 from amforest.baselines import MondrianForestClassifier
 from amforest.model_io.document import FORMAT
 
@@ -134,6 +140,8 @@ def params(**others: Any) -> dict[str, Any]:
 
 # They are saved in the middle of regrowths.
 ADAPTIVE = {"n_estimators": 1, "memories": (None, 10), "honest_memories": (8,), **NO_LIMIT}
+ADAPTIVE_NUMBERS = {"n_estimators": 1, "memories": (None, 10), **NO_LIMIT}
+ADAPTIVE_NUMBERS |= {"n_candidates": 10_000, "row_limit": 64}
 SLOW = {"n_candidates": 700, "row_limit": 16}
 BOX = params(partition="unrestricted", bounds=[[0.0, 1.0], [-1.0, 2.0]])
 EXACT = {"charge_first": True, "predict_extends": True}
@@ -176,6 +184,19 @@ GOLDEN: dict[str, Golden] = {
     ),
     "mondrian_forest": Golden(
         lambda: MondrianForestClassifier(**params(lifetime=50.0)), label=label
+    ),
+    "adaptive_regressor": Golden(
+        lambda: AdaptiveAMFRegressor(**ADAPTIVE_NUMBERS, categorical_features=[0], random_state=1),
+        mixed_row,
+        target,
+        weight,
+        n_learned=43,
+    ),
+    "river_adaptive_regressor": Golden(
+        lambda: river.AdaptiveAMFRegressor(**ADAPTIVE_NUMBERS, seed=1),
+        named_row,
+        target,
+        n_learned=22,
     ),
     "river_adaptive": Golden(
         lambda: river.AdaptiveAMFClassifier(**ADAPTIVE, **SLOW, seed=1), named_row, n_learned=24
