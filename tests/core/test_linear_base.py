@@ -119,7 +119,7 @@ def test_constant_features_and_features_without_values_have_no_slope():
 
 # Linear experts
 
-N_EXPERTS = 3
+N_EXPERTS = 4  # the last one is the mean of all labels
 
 
 def experts_of(X, y, weight=None, n_codes=0):
@@ -188,9 +188,18 @@ def test_forgetting_follows_a_change():
     X, y, _ = rows(2_000, 2)
     y[1_500:] = 40 - X[1_500:].sum(axis=1)
     errors = np.abs(predictions_of(experts_of(X, y), X[1_500:])[..., 0] - y[1_500:, None])
-    slow, middle, fast = errors.mean(axis=0)
+    slow, middle, fast, _ = errors.mean(axis=0)
     assert fast < middle < slow
     assert fast < 0.05 * y.std()  # the prior is worth a row of the last 50
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_last_expert_is_the_mean_of_all_labels(weighted):
+    X, y, weight = rows(100, 2, weighted=weighted)
+    mean = np.average(y, weights=weight)
+    squares = np.average((y - mean) ** 2, weights=weight) * (1 + 1 / weight.sum())
+    actual = predictions_of(experts_of(X, y, weight), X[:3])[:, -1]
+    np.testing.assert_allclose(actual, [[mean, squares]] * 3, rtol=1e-10)
 
 
 def test_a_feature_that_is_constant_for_long_does_not_let_variances_grow():

@@ -117,27 +117,37 @@ class LinearExpert:
 
 
 class LinearExperts:
-    """Three regressions on the number features, which forget at different rates.
+    """Three regressions on the number features, which forget at different rates; and the mean.
 
     Features are standardised anew when the number of rows doubles, which changes no prediction. A
     prediction is for values clipped to those learned.
     """
 
     FORGETTING = (1.0, 0.999, 0.98)
+    SIZE = len(FORGETTING) + 1
 
     def __init__(self, n_codes: int) -> None:
         self.n_codes = n_codes  # features that are categories, which come first
         self.rows: list[Reals] = []
+        self.labels: list[float] = []  # as distances from the first
+        self.weights: list[float] = []
 
     def predict(self, x: Floats) -> Reals:
         """Return the mean and the squared scale of each."""
         if not self.rows:
-            return np.zeros((len(self.FORGETTING), 2))
+            return np.zeros((self.SIZE, 2))
         ends = [reduce.reduce(self.rows) for reduce in (np.fmin, np.fmax)]
         z = self.standardise(np.clip(self.numbers(x), *ends))
-        predictions = np.array([expert.predict(z) for expert in self.experts])
+        predictions = np.array([expert.predict(z) for expert in self.experts] + [self.mean()])
         predictions[:, 0] += self.first_label
         return predictions
+
+    def mean(self) -> tuple[float, float]:
+        """Return the mean of all labels, and the squared scale v (1 + 1 / n)."""
+        labels, weights = np.array(self.labels), np.array(self.weights)
+        mean = float(np.average(labels, weights=weights))
+        variance = float(np.average((labels - mean) ** 2, weights=weights))
+        return mean, variance * (1 + 1 / float(weights.sum()))
 
     def learn(self, x: Floats, y: float, weight: float) -> None:
         numbers = self.numbers(x)
@@ -146,6 +156,8 @@ class LinearExperts:
             self.centers, self.scales = np.zeros((2, len(numbers)))
             self.experts = [LinearExpert(len(numbers), f) for f in self.FORGETTING]
         self.rows.append(numbers)
+        self.labels.append(y - self.first_label)
+        self.weights.append(weight)
         if len(self.rows).bit_count() == 1:
             self.set_scales()
         z, restored = self.standardise(numbers), self.restored()
