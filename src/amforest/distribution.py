@@ -18,6 +18,7 @@ _LOG_CONSTANT = (
     gammaln((_DEGREE + 1) / 2) - gammaln(_DEGREE / 2) - np.log(np.pi * _DEGREE) / 2 - np.log(_WIDTH)
 )
 _BLOCK = 1 << 14  # rows at a time, so that scratch memory stays small
+_FAST_TAIL = 1e-3  # from there on, absolute errors are small enough
 
 
 class PredictiveDistribution:
@@ -176,7 +177,11 @@ class PredictiveDistribution:
         if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
             raise ValueError(f"q is {q!r}; it must be a number or a list of numbers within (0, 1)")
         corrected = self._corrected(levels)
-        return np.stack([self.ppf(column) for column in corrected.T], axis=1)
+        if len(self) == 1:  # all at once, which is faster
+            t = _ppf(corrected[0], np.repeat(self._weights, len(levels), axis=0))[None]
+        else:
+            t = np.stack([self._by_blocks(_ppf, column) for column in corrected.T], axis=1)
+        return self._mean[:, None] + self._scale[:, None] * t
 
     def _corrected(self, q: Floats) -> Floats:
         """Interpolate the tracked levels; where nothing is tracked, between them and 0 or 1."""
@@ -214,29 +219,69 @@ def _density(t: Floats, weights: Floats) -> Floats:
 
 
 def _ppf(q: Floats, weights: Floats) -> Floats:
-    """Return quantiles of T, by Newton's method within a bracket."""
+    """Return quantiles of T."""
     if len(q) > 1 and (q == q[0]).all() and (weights == weights[0]).all():
         return np.full(len(q), _ppf(q[:1], weights[:1])[0])  # rows of one moment
     tail = np.minimum(q, 1 - q)  # T is symmetric: solve for the lower half
-    t = np.where(tail > 0, -1.0, -np.inf)
-    t[tail == 0.5] = 0
-    waiting = np.flatnonzero((tail > 0) & (tail < 0.5))
-    low, high = np.full(len(q), -np.inf), np.zeros(len(q))
-    for _ in range(200):
-        if not len(waiting):
-            break
-        below = _cdf(t[waiting], weights[waiting])
-        is_far = np.abs(below - tail[waiting]) > 1e-12 * tail[waiting]
-        waiting, below = waiting[is_far], below[is_far]
-        now, level, of = t[waiting], tail[waiting], weights[waiting]
-        excess = below - level
-        low[waiting] = np.where(excess < 0, now, low[waiting])
-        high[waiting] = np.where(excess < 0, high[waiting], now)
-        # In the tail log F is nearly linear in log -t, near the middle F is in t.
-        slope = np.maximum(_density(now, of), 1e-300)
-        in_tail = now * np.exp(np.clip(below * np.log(below / level) / (-now * slope), -9, 9))
-        step = np.where(level < 0.25, in_tail, now - excess / slope)
-        inside = (step > low[waiting]) & (step < high[waiting])
-        middle = np.where(np.isinf(low[waiting]), 2 * now, (low[waiting] + high[waiting]) / 2)
-        t[waiting] = np.where(inside, step, middle)
+    t = np.full(len(q), -np.inf)
+    for cdf, is_meant in ((_fast_cdf, tail >= _FAST_TAIL), (_cdf, tail < _FAST_TAIL)):
+        rows = np.flatnonzero(is_meant & (tail > 0) & (tail < 0.5))
+        if len(rows):
+            t[rows] = _solve(cdf, tail[rows], weights[rows])
+    t = np.where(q == 0.5, 0.0, t)
     return np.where(q > 0.5, -t, t)
+
+
+def _solve(cdf: Any, tail: Floats, weights: Floats) -> Floats:
+    """Solve cdf(t) = tail < 1/2 by Newton's method within a bracket.
+
+    Each row stops by itself, so that its result does not depend on the other rows.
+    """
+    t, low, high = np.full(len(tail), -1.0), np.full(len(tail), -np.inf), np.zeros(len(tail))
+    rows = np.arange(len(tail))
+    for _ in range(200):
+        below = cdf(t[rows], weights[rows])
+        is_far = np.abs(below - tail[rows]) > 1e-12 * tail[rows]
+        rows, below = rows[is_far], below[is_far]
+        if not len(rows):
+            break
+        now, level = t[rows], tail[rows]
+        low[rows] = np.where(below < level, now, low[rows])
+        high[rows] = np.where(below < level, high[rows], now)
+        # In the tail log F is nearly linear in log -t, near the middle F is in t.
+        slope = np.maximum(_density(now, weights[rows]), 1e-300)
+        in_tail = now * np.exp(np.clip(below * np.log(below / level) / (-now * slope), -9, 9))
+        step = np.where(level < 0.25, in_tail, now - (below - level) / slope)
+        is_inside = (step > low[rows]) & (step < high[rows])
+        middle = np.where(np.isinf(low[rows]), 2 * now, (low[rows] + high[rows]) / 2)
+        t[rows] = np.where(is_inside, step, middle)
+    return t
+
+
+def _fast_cdf(t: Floats, weights: Floats) -> Floats:
+    """Return `_cdf` with an error of 10⁻¹⁶, but not relative to small tails; 100 times as fast."""
+    z = t[:, None] / np.array(WIDTHS)
+    parts = np.hstack([_student_cdf(z, int(degree)) for degree in DEGREES])
+    sums: Floats = (weights * parts).sum(axis=1)
+    return sums
+
+
+def _student_cdf(z: Floats, degree: int) -> Floats:
+    """Return the cdf of Student's t, in the closed form for whole degrees of freedom from 2 on.
+
+    With θ = atan(z / √ν), a₀ = b₀ = 1:
+    for even ν: ½ + ½ sin θ Σ_k a_k cos²ᵏ θ, k < ν/2, a_k = a_{k-1} (2k-1)/2k;
+    for odd ν: ½ + (θ + sin θ cos θ Σ_k b_k cos²ᵏ θ) / π, k < (ν-1)/2, b_k = b_{k-1} 2k/(2k+1).
+    """
+    cosine2 = degree / (degree + z**2)
+    is_odd = degree % 2
+    coefficients = np.cumprod([1.0, *((k - 1) / k for k in range(2 + is_odd, degree, 2))])
+    total = np.full_like(z, coefficients[-1])
+    for coefficient in coefficients[-2::-1].tolist():  # Horner's scheme, in place
+        total *= cosine2
+        total += coefficient
+    sine = z / np.sqrt(degree + z**2)
+    if is_odd:
+        angle = np.arctan(z / np.sqrt(degree))
+        return np.asarray(0.5 + (angle + sine * np.sqrt(cosine2) * total) / np.pi)
+    return np.asarray(0.5 + 0.5 * sine * total)

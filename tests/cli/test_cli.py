@@ -18,7 +18,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import amforest
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest.cli.app import app
 from amforest.cli.predictions import RowFile
 from amforest.cli.run import run
@@ -103,7 +103,8 @@ def test_without_a_source_there_is_an_embedded_stream():
         (["buys"], AdaptiveAMFClassifier, 5),
         (["buys", "--model", "adaptive", "--trees", 3], AdaptiveAMFClassifier, 3),
         (["buys", "--model", "amf"], AMFClassifier, 10),
-        (["basket"], AMFRegressor, 10),
+        (["basket"], AdaptiveAMFRegressor, 5),
+        (["basket", "--model", "adaptive", "--trees", 3], AdaptiveAMFRegressor, 3),
         (["basket", "--model", "amf", "--trees", 3], AMFRegressor, 3),
     ],
 )
@@ -175,6 +176,93 @@ def test_numbers_are_predicted_whatever_their_unit(stream):
         scores.append(json.loads(out.stdout)["metrics"]["r2"])
     assert scores[0] > 0.6
     assert scores == pytest.approx([scores[0]] * 3, abs=1e-3)
+
+
+# Intervals
+
+
+@pytest.fixture(scope="module")
+def prices(tmp_path_factory):
+    """A file of CSV with a target of numbers, whose noise grows."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"size": rng.uniform(size=1500), "place": rng.choice(["a", "b"], 1500)})
+    noise = np.linspace(0.5, 5, 1500) * rng.normal(size=1500)
+    table["price"] = 20 * table["size"] + 10 * (table["place"] == "a") + noise
+    path = tmp_path_factory.mktemp("streams") / "prices.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+def test_numbers_are_predicted_with_intervals_that_hold_as_many_as_requested(prices):
+    for requested, options in ((0.9, ()), (0.5, ("--coverage", 0.5))):
+        how = ("run", prices, "-t", "price", "--predictions", "p.csv", "--json", "-q", *options)
+        summary, rows = json.loads(amf(*how).stdout), rows_of("p.csv")
+        assert list(rows[0]) == ["row", "label", "prediction", "lower", "upper"]
+        assert [*rows[0].values()][2:] == ["", "", ""]  # nothing was known
+        y, f, lower, upper = (
+            np.array([float(row[name]) for row in rows[1:]]) for name in [*rows[0]][1:]
+        )
+        metrics = summary["metrics"]
+        assert summary["requested_coverage"] == requested
+        assert list(metrics) == ["rmse", "mae", "r2", "coverage", "interval_width"]
+        assert metrics["rmse"] == pytest.approx(np.sqrt(np.mean((y - f) ** 2)))
+        assert metrics["coverage"] == pytest.approx(np.mean((lower <= y) & (y <= upper)))
+        assert metrics["coverage"] == pytest.approx(requested, abs=0.03)
+        assert metrics["interval_width"] == pytest.approx(np.mean(upper - lower))
+
+
+def test_intervals_are_those_of_the_estimator(prices):
+    amf("run", prices, "-t", "price", "--predictions", "p.csv", "--save", "m.amf", "-q")
+    table = pd.read_csv(prices)
+    X, y = table[["size", "place"]], table["price"]
+    direct = AdaptiveAMFRegressor(categorical_features=["place"], random_state=0)
+    ends = direct.partial_fit_predict_interval(X, y)
+    written = [[float(row["lower"]), float(row["upper"])] for row in rows_of("p.csv")[1:]]
+    np.testing.assert_array_equal(written, ends[1:])
+    for options, coverage in (((), 0.9), (("--coverage", 0.6), 0.6)):
+        amf("predict", "m.amf", prices, "-o", "p.ndjson", "-q", *options)
+        rows = pd.read_json("p.ndjson", lines=True, precise_float=True)
+        assert list(rows) == ["row", "prediction", "lower", "upper"]
+        expected = direct.predict_interval(X, coverage)
+        np.testing.assert_allclose(rows[["lower", "upper"]], expected, rtol=1e-12)
+        np.testing.assert_allclose(rows["prediction"], direct.predict(X), rtol=1e-12)
+
+
+def test_a_stopped_run_resumes_with_the_same_intervals(prices):
+    lines = prices.read_text().splitlines(keepends=True)
+    how = ["-t", "price", "--trees", 2, "--coverage", 0.7, "-q"]
+    amf("run", prices, *how, "--predictions", "a.csv")
+    again = [*how, "--predictions", "b.csv", "--checkpoint", "saved"]
+    Path("s.csv").write_text("".join(lines[:701]))
+    amf("run", "s.csv", *again)
+    Path("s.csv").write_text("".join(lines))
+    amf("run", "s.csv", *again)
+    assert len(rows_of("b.csv")) == 1500
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+
+
+def test_the_paper_s_regressor_writes_predictions_alone(prices):
+    how = ("-t", "price", "--model", "amf", "--predictions", "p.csv", "--save", "m.amf")
+    amf("run", prices, *how, "-q")
+    assert list(rows_of("p.csv")[0]) == ["row", "label", "prediction"]
+    amf("predict", "m.amf", prices, "-o", "p.tsv", "-q")
+    assert Path("p.tsv").read_text().startswith("row\tprediction\n1\t")
+    refused = amf("predict", "m.amf", prices, "--coverage", 0.8, code=1)
+    assert "--coverage is given, but AMFRegressor" in refused.stderr
+
+
+def test_inspect_shows_an_adaptive_regressor(prices):
+    amf("run", prices, "-t", "price", "--trees", 2, "--save", "m.amf", "-q")
+    memories = json.loads(amf("inspect", "m.amf", "--json").stdout)["memories"]
+    assert [row["memory"] for row in memories] == amforest.load("m.amf").memory_names_
+    assert [row["regrows"] is None for row in memories] == 12 * [False] + 3 * [True]
+    assert "linear, 0.999" in amf("inspect", "m.amf").stdout
+    labels, residuals = (amf("inspect", "m.amf", "--tree", k).stdout for k in (0, 23))
+    assert labels.startswith("memory all: 1500 samples, mean ")
+    assert residuals.startswith("memory 15, linear: ")
+    assert "mean residual" in residuals
+    amf("inspect", "m.amf", "--tree", 23, "-o", "tree.png")
+    assert Path("tree.png").read_bytes()[:4] == b"\x89PNG"
 
 
 @pytest.mark.parametrize("options", [(), ("--model", "amf", "--no-scale")])
@@ -272,7 +360,12 @@ def test_rows_that_cannot_be_read_are_set_aside(stream):
         (["{stream}", "-t", "buys", "--warm-start", "garbage.csv"], "not a model of amforest"),
         (["{stream}", "-t", "buys", "--warm-start", "plain.amf"], "not saved by `amforest run`"),
         (["{stream}", "-t", "buys", "--trees", "70000"], "n_estimators"),
-        (["{stream}", "-t", "basket", "--model", "adaptive"], "adaptive, which predicts classes"),
+        (["{stream}", "-t", "basket", "--step", "1"], "--step is given, but has no meaning"),
+        (["{stream}", "-t", "buys", "--coverage", "0.8"], "predicts classes without intervals"),
+        (
+            ["{stream}", "-t", "basket", "--model", "amf", "--coverage", "0.8"],
+            "--coverage is given, but AMFRegressor predicts numbers without intervals: drop it, or",
+        ),
         (["{stream}", "-t", "buys", "--step", "1"], "--step is given, but has no meaning"),
         (["{stream}", "-t", "buys", "--scale"], "--scale is given, but has no meaning"),
         (["{stream}", "-t", "buys", "--no-scale"], "--no-scale is given, but has no meaning"),
@@ -297,6 +390,7 @@ def test_with_debug_an_error_shows_where_it_is_from():
 def test_wrong_options_have_their_own_status():
     assert "neither classification nor regression" in amf("run", "--task", "x", code=2).stderr
     assert "neither adaptive nor amf" in amf("run", "--model", "x", code=2).stderr
+    assert "90.0 is not between 0 and 1" in amf("run", "--coverage", "90", code=2).stderr
     amf("run", "--no-such-option", code=2)
 
 
@@ -501,6 +595,7 @@ def test_compare_tells_how_others_do_on_the_same_rows(stream):
     assert Path("c.png").read_bytes()[:4] == b"\x89PNG"
     numbers = amf("compare", stream, "-t", "basket", "--rows", 200).stdout
     assert "AMF" in numbers
-    assert "adaptive" not in numbers
-    assert "r2" in numbers
+    assert "adaptive" in numbers
+    assert "rmse" in numbers
+    assert "naive Bayes" not in numbers
     assert "can be read only once" in amf("compare", "-", "-t", "buys", code=1).stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 import re
 import shutil
@@ -26,7 +27,7 @@ from amforest.cli.memory_history import MOST_POINTS, MemoryRecorder
 from amforest.cli.model_summary import summarize_features
 from amforest.cli.report import figures, markup, prepare_report, write_report
 from amforest.cli.report.sections import LONGEST_CLASS, count_confusion
-from amforest.cli.run import LabelledPredictions, Outcome, run
+from amforest.cli.run import INTERVAL_METRICS, LabelledPredictions, Outcome, run
 from amforest.cli.settings import Settings
 from amforest.evaluation import Block
 
@@ -41,6 +42,7 @@ HOSTILE = (
     "漢字 \U0001f600",
     "long " * 100,
 )
+CLASSES_AND_NUMBERS = ["two classes", "thirty classes", "numbers", "numbers, amf"]
 VOID = {"meta", "br", "hr", "img", "link", "input", "wbr"}
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
@@ -132,9 +134,14 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
         "two classes": classes_and_numbers(2),
         "thirty classes": classes_and_numbers(30, 1_500),
         "numbers": numbers(),
+        "numbers, amf": numbers(),
         "hostile": hostile_stream(),
     }
-    return {name: ran(tmp_path_factory.mktemp("run"), stream) for name, stream in streams.items()}
+    how = {"numbers, amf": {"model": "amf"}}
+    return {
+        name: ran(tmp_path_factory.mktemp("run"), stream, **how.get(name, {}))
+        for name, stream in streams.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +165,9 @@ def hostile_stream() -> dict[str, Any]:
 # The page
 
 
-@pytest.mark.parametrize("name", ["two classes", "thirty classes", "numbers", "hostile"])
+@pytest.mark.parametrize(
+    "name", ["two classes", "thirty classes", "numbers", "numbers, amf", "hostile"]
+)
 def test_a_page_is_well_formed_and_refers_to_nothing_but_itself(name, pages):
     page = Page(pages[name])
     tags = {tag for tag, _ in page.tags}
@@ -178,7 +187,9 @@ def test_a_page_is_well_formed_and_refers_to_nothing_but_itself(name, pages):
     assert pages[name].stat().st_size < 1_000_000
 
 
-@pytest.mark.parametrize("name", ["two classes", "thirty classes", "numbers", "hostile"])
+@pytest.mark.parametrize(
+    "name", ["two classes", "thirty classes", "numbers", "numbers, amf", "hostile"]
+)
 def test_a_page_can_be_read_by_all(name, pages):
     page = Page(pages[name])
     assert page.all("html") == [{"lang": "en"}]
@@ -191,7 +202,7 @@ def test_a_page_can_be_read_by_all(name, pages):
     assert oct(pages[name].stat().st_mode & 0o777) == "0o644"
 
 
-@pytest.mark.parametrize("name", ["two classes", "thirty classes", "numbers"])
+@pytest.mark.parametrize("name", CLASSES_AND_NUMBERS)
 def test_pictures_have_the_colours_of_the_page_around_them(name, pages):
     page = Page(pages[name])
     styles = " ".join(some.get("style", "") for tag, some in page.tags if tag != "td")
@@ -219,14 +230,15 @@ def test_equal_runs_give_equal_pages_but_for_times(tmp_path):
 # What it says
 
 
-@pytest.mark.parametrize("name", ["two classes", "thirty classes", "numbers"])
+@pytest.mark.parametrize("name", CLASSES_AND_NUMBERS)
 def test_metrics_in_the_page_are_those_of_the_run_in_all_digits(name, pages, outcomes):
     progress = outcomes[name].progress
     section = Page(pages[name]).section("metrics")
     pairs = [(progress.metrics[metric], progress.window[metric]) for metric in progress.metrics]
     assert section.values() == [value for pair in pairs for value in pair]
     is_adaptive = outcomes[name].session.model.is_adaptive
-    assert len(section.all("svg")) == len(progress.metrics) + is_adaptive
+    n_curves = sum(metric not in INTERVAL_METRICS for metric in progress.metrics)
+    assert len(section.all("svg")) == n_curves + is_adaptive
 
 
 @pytest.mark.parametrize("name", ["two classes", "numbers"])
@@ -356,8 +368,52 @@ def test_figures_over_the_rows_have_the_same_axis(drift):
 
 
 def test_a_forest_without_memories_has_no_such_picture(pages, outcomes):
-    assert outcomes["numbers"].session.memories is None
-    assert "Memories" not in Page(pages["numbers"]).text
+    assert outcomes["numbers, amf"].session.memories is None
+    assert "Memories" not in Page(pages["numbers, amf"]).text
+
+
+def test_strips_of_memories_never_cover_each_other():
+    rows = np.arange(1, 101)
+    weights = {"all": np.full(100, 2.0), "15": np.full(100, -3.0), "linear": np.full(100, 3.0)}
+    svg = figures.draw_memories({"row": rows, **weights})
+    areas = re.findall(r'd="([^"]*)" id="[^"]*" />.*?fill: var\(--(\w+)\)', svg, re.DOTALL)
+    assert [colour for _, colour in areas] == ["blue", "blue", "red", "blue"]
+    heights = [[float(y) for y in re.findall(r"[ML] \S+ (\S+)", path)] for path, _ in areas]
+    spans = [(min(some), max(some)) for some in heights]
+    assert spans[1][0] == spans[1][1]  # there is nothing above the line of negative weights
+    spans.pop(1)
+    assert all(above[1] <= below[0] for above, below in itertools.pairwise(spans))
+
+
+# Intervals
+
+
+def test_the_page_shows_intervals_and_their_coverage(pages, outcomes):
+    session, page = outcomes["numbers"].session, Page(pages["numbers"])
+    section, recent = page.section("intervals"), session.recent()
+    band, coverage = (picture["aria-label"] for picture in section.all("svg"))
+    last = slice(-figures.ROWS_IN_BAND, None)
+    lower, upper = recent.intervals[last].T
+    inside = np.mean((lower <= recent.labels[last]) & (recent.labels[last] <= upper))
+    assert f"of the last 200 rows: {inside:.1%} of the labels are inside" in band
+    assert coverage.startswith("Coverage against rows learned: 0.")
+    drawn = [words for tag, words in section.words if tag == "text"]
+    assert {"2,000", "90 %"} <= set(drawn)
+    rows = [row[0] for row in page.section("metrics").rows()]
+    assert rows[3:5] == ["Coverage of 90 % intervals", "Mean width of 90 % intervals"]
+    assert rows[5:] == session.model.memory_names_
+
+
+def test_a_model_without_intervals_has_no_such_section(pages):
+    page = Page(pages["numbers, amf"])
+    assert "Intervals" not in page.text
+    assert len(page.section("residuals").all("svg")) == 3
+
+
+def test_a_page_tells_the_coverage_that_was_requested(tmp_path):
+    page = Page(write_report(ran(tmp_path, numbers(300), coverage=0.75), tmp_path / "report"))
+    assert "Coverage of 75 % intervals" in page.section("metrics").text
+    assert "--coverage 0.75" in page.section("run").text
 
 
 # Classes
@@ -465,7 +521,8 @@ def test_a_model_that_was_stopped_before_its_first_label_gives_a_page(tmp_path):
 def test_residuals_of_odd_numbers_are_drawn(labels, tmp_path):
     outcome = ran(tmp_path, {"a": range(30), "y": labels}, task="regression")
     page = Page(write_report(outcome, tmp_path))
-    assert len(page.section("residuals").all("svg")) == 2
+    assert len(page.section("residuals").all("svg")) == 3
+    assert len(page.section("intervals").all("svg")) == 2
     assert not re.search("nan|inf", " ".join(some.get("d", "") for some in page.all("path")))
 
 

@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import amforest.river
-from amforest import AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest._forest.core_handle import handle_of
 from amforest.baselines import (
     MondrianForestClassifier,
@@ -236,6 +236,28 @@ def test_crps_is_that_of_the_trees_and_changes_no_other_metric():
     assert result.metrics["crps"] == pytest.approx(np.mean(scores), rel=1e-10)
     plain = progressive_validation(regressor(), X, Z)
     assert result.metrics["mse"] == pytest.approx(plain.metrics["mse"], rel=1e-12)
+
+
+def test_an_adaptive_forest_is_not_the_mean_of_its_trees():
+    plain, with_crps = (
+        progressive_validation(AdaptiveAMFRegressor(1, random_state=0), X, Z, metrics=metrics)
+        for metrics in (["mae"], ["mae", "crps"])
+    )
+    assert with_crps.metrics == {"mae": plain.metrics["mae"], "crps": plain.metrics["mae"]}
+
+
+def test_metrics_of_intervals_follow_the_coverage():
+    names = ["coverage", "interval_width"]
+    results = [
+        progressive_validation(
+            AdaptiveAMFRegressor(1, random_state=0), X, Z, metrics=names, coverage=coverage
+        )
+        for coverage in (0.5, 0.95)
+    ]
+    for name in names:
+        assert results[0].metrics[name] < results[1].metrics[name]
+    with pytest.raises(ValueError, match="which needs intervals; they are None"):
+        Evaluator("regression", names).update([1.0], [1.0])
 
 
 @pytest.mark.parametrize("size", [2, 50])
@@ -703,6 +725,11 @@ def test_nan_is_no_probability_and_no_prediction():
         ("regression", ([nan], [0.0]), "y must hold numbers only"),
         ("regression", (["a"], [0.0]), "y must hold numbers only"),
         ("regression", ([1.0], [0.0, 1.0]), r"predictions has shape \(2,\); there are 1 rows"),
+        (
+            "regression",
+            ([1.0], [0.0], None, None, [1.0, 2.0]),
+            r"intervals has shape \(2,\); it must have 2 ends for 1 rows",
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_refused_and_changes_nothing(task, update, says):
@@ -731,6 +758,13 @@ class Weightless(SGDClassifier):
         (classifier(), (X, Y), {"max_rows": 0}, ValueError, "max_rows == 0"),
         (classifier(), (X, Y), {"metrics": "auc"}, TypeError, "metrics is 'auc'; .*list"),
         (classifier(), (X, Y), {"metrics": ["mse"]}, ValueError, "none of classification"),
+        (
+            regressor(),
+            (X, Z),
+            {"metrics": ["coverage"]},
+            ValueError,
+            "coverage is 0.9; a AMFRegressor does not predict intervals, AdaptiveAMFRegressor does",
+        ),
         (classifier(), (X, Y[1:]), {}, ValueError, r"y has shape \(159,\); X has 160 rows"),
         (classifier(), (X[0], Y), {}, ValueError, r"X has shape \(4,\)"),
         (classifier(), (X,), {}, ValueError, "y is None, but stream is X alone"),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier
 from amforest.evaluation import Block, Evaluator, Loop
 from amforest.evaluation.adapters import adapt
 from amforest.evaluation.blocks import cut_blocks
@@ -75,3 +75,34 @@ def test_rows_of_frames_are_learned_alike_one_by_one(value):
     X = adapter.convert_block(frame)
     loop.run([Block(X, Y)], Interrupts())
     assert tables(model) == tables(naive)
+
+
+def new_regressor():
+    return AdaptiveAMFRegressor(2, categorical_features=["b"], random_state=0)
+
+
+@pytest.mark.parametrize("delay", [0, 9])
+def test_intervals_are_those_of_the_model_in_the_same_loop(delay):
+    y, means, ends = FRAME["a"].to_numpy() + (FRAME["b"] == "x"), [], []
+
+    def keep(block, prediction):
+        if prediction is not None:
+            means.extend(prediction.values)
+            ends.extend(prediction.intervals)
+
+    adapter = adapt(new_regressor(), "regression", by_row=delay > 0, coverage=0.8)
+    evaluator = Evaluator("regression", ["mse", "coverage", "interval_width"])
+    loop = Loop(adapter, evaluator, delay=delay, on_predictions=keep)
+    parts = cut_blocks([Block(FRAME, y)], 50)
+    result = loop.run((b._replace(X=adapter.convert_block(b.X)) for b in parts), Interrupts())
+    twin = new_regressor()
+    expected = []
+    for i in range(delay + 1, 120):
+        twin.partial_fit(FRAME[i - delay - 1 : i - delay], y[i - delay - 1 : i - delay])
+        expected.append(twin.predict_interval(FRAME[i : i + 1], 0.8)[0])
+    np.testing.assert_array_equal(ends, expected)
+    lower, upper = np.transpose(expected)
+    known = y[delay + 1 :]
+    assert result.metrics["coverage"] == np.mean((lower <= known) & (known <= upper))
+    assert result.metrics["interval_width"] == pytest.approx(np.mean(upper - lower))
+    assert result.metrics["mse"] == pytest.approx(np.mean((means - known) ** 2))

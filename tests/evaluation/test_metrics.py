@@ -75,9 +75,26 @@ CLASSES = {
 }
 NUMBERS = {
     "mse": sk.mean_squared_error,
+    "rmse": sk.root_mean_squared_error,
     "mae": sk.mean_absolute_error,
     "r2": sk.r2_score,
 }
+
+
+INTERVALS = {
+    "coverage": lambda y, ends, weights: np.average(
+        (ends[:, 0] <= y) & (y <= ends[:, 1]), weights=weights
+    ),
+    "interval_width": lambda y, ends, weights: np.average(np.ptp(ends, axis=1), weights=weights),
+}
+
+
+def intervals():
+    """Labels, the ends of intervals, some of which are labels, and weights."""
+    y, predictions, weights = numbers()
+    ends = np.stack([predictions - 1, predictions + 0.5], axis=1)
+    ends[:20, 0] = y[:20]
+    return y, np.sort(ends, axis=1), weights
 
 
 def some_cuts(seed=1):
@@ -86,7 +103,7 @@ def some_cuts(seed=1):
 
 def test_every_metric_is_compared():
     assert {*CLASSES} == {*METRICS["classification"]}
-    assert {*NUMBERS, "crps"} == {*METRICS["regression"]}
+    assert {*NUMBERS, "crps", *INTERVALS} == {*METRICS["regression"]}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -149,6 +166,19 @@ def test_metrics_can_be_pickled(name):
     y, predictions, _ = rows() if name in CLASSES else numbers()
     metric = fed(name, y, predictions, None)
     assert pickle.loads(pickle.dumps(metric)).value == metric.value
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", INTERVALS)
+def test_metrics_of_intervals_are_means_over_the_rows(name, weighted):
+    y, ends, weights = intervals()
+    w = weights if weighted else None
+    metric = fed(name, y, ends, w, some_cuts())
+    np.testing.assert_allclose(metric.value, INTERVALS[name](y, ends, w), **EXACT)
+    last = slice(N - WINDOW, None)
+    expected = INTERVALS[name](y[last], ends[last], None if w is None else w[last])
+    np.testing.assert_allclose(metric.window_value, expected, **EXACT)
+    assert fed(name, y, ends, w).value == fed(name, y, ends, w, np.arange(1, N)).value
 
 
 # The area under the curve
@@ -276,8 +306,8 @@ def test_a_ring_keeps_the_last_rows_in_order():
         ("classification", "neg_log_loss", "did you mean 'log_loss'"),
         ("classification", "roc-auc", "did you mean 'roc_auc'"),
         ("regression", "neg_mean_squared_error", "did you mean 'mean_squared_error'"),
-        ("regression", "accuracy", "none of regression: mse, mae, r2, crps"),
-        ("regression", "zzz", "there are mse, mae, r2, crps"),
+        ("regression", "accuracy", "none of regression: mse, rmse, mae, r2, crps"),
+        ("regression", "zzz", "there are mse, rmse, mae, r2, crps"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest(task, name, says):

@@ -63,6 +63,14 @@ Format = Annotated[
     str | None,
     typer.Option(help="csv, tsv, ndjson, parquet or arrow. Default: from the file name."),
 ]
+Coverage = Annotated[
+    float | None,
+    typer.Option(
+        help="Part of the labels that intervals are to hold, such as 0.9, which is the default. "
+        "Only for adaptive in regression.",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -99,7 +107,7 @@ def run(
         str | None,
         typer.Option(
             help="adaptive, which follows drift and needs no scaling, or amf, the paper's forest. "
-            "Default: adaptive for classification, amf for regression."
+            "Default: adaptive."
         ),
     ] = None,
     trees: Trees = None,
@@ -127,6 +135,7 @@ def run(
     delay: Annotated[
         int, typer.Option(min=0, help="Learn each label only after this many further rows.")
     ] = 0,
+    coverage: Coverage = None,
     max_nodes: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of nodes of the forest.")
     ] = None,
@@ -189,6 +198,7 @@ def run(
             format=format,
             scale=scale,
             delay=delay,
+            coverage=_check_coverage(coverage),
             max_nodes=max_nodes,
             warm_start=warm_start,
             save=save,
@@ -224,6 +234,7 @@ def predict(
         ),
     ] = "-",
     format: Format = None,  # noqa: A002
+    coverage: Coverage = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -237,7 +248,15 @@ def predict(
     with _errors_to(console, debug=debug):
         from amforest.cli import predictions  # noqa: PLC0415
 
-        predictions.predict(model, source, output, format=format, console=console, quiet=quiet)
+        predictions.predict(
+            model,
+            source,
+            output,
+            format=format,
+            coverage=_check_coverage(coverage),
+            console=console,
+            quiet=quiet,
+        )
 
 
 @app.command()
@@ -335,6 +354,7 @@ def _summarize(outcome: Outcome) -> dict[str, Any]:
         "metrics": {name: _finite(value) for name, value in progress.metrics.items()},
         "last_rows": {name: _finite(value) for name, value in progress.window.items()},
         "window": progress.window_size,
+        "requested_coverage": session.coverage,
         "seconds": round(progress.seconds, 6),
         "samples": stats["samples"],
         "nodes": stats["nodes"],
@@ -375,6 +395,13 @@ def _check_choice(name: str | None, option: str, one: str, other: str) -> str | 
     if name not in (None, one, other):
         raise typer.BadParameter(f"{name!r} is neither {one} nor {other}", param_hint=option)
     return name
+
+
+def _check_coverage(coverage: float | None) -> float | None:
+    if coverage is not None and not 0 < coverage < 1:
+        words = f"{coverage} is not between 0 and 1; for intervals of 90 %, give 0.9"
+        raise typer.BadParameter(words, param_hint="--coverage")
+    return coverage
 
 
 def _errors_to(console: Console, *, debug: bool) -> AbstractContextManager[None]:

@@ -17,6 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
 from amforest.cli.console import CommandError
 from amforest.cli.model_choice import infer_model
+from amforest.cli.run import NUMBER_METRICS
 from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import ADAPTIVE, AMF, ROWS_PER_BLOCK, Settings, open_source
 from amforest.evaluation import Progress, progressive_validation
@@ -45,6 +46,7 @@ def compare(
             results[name] = progressive_validation(
                 model,
                 _batches(settings, own, convert),
+                metrics=None if scheme.task == CLASSIFICATION else NUMBER_METRICS,
                 classes=None if name in forests else classes,
                 batch_size=SKLEARN_ROWS if type(model).__module__.startswith("sklearn") else None,
                 max_rows=max_rows,
@@ -58,10 +60,8 @@ def compare(
 
 def _forests(settings: Settings) -> dict[str, tuple[Any, Scheme]]:
     """Return our forests, each with its scheme."""
-    amf = infer_model(replace(settings, model=AMF))
-    if amf[1].task != CLASSIFICATION:
-        return {"AMF": amf}
-    return {"adaptive": infer_model(replace(settings, model=ADAPTIVE)), "AMF": amf}
+    families = {"adaptive": ADAPTIVE, "AMF": AMF}
+    return {name: infer_model(replace(settings, model=family)) for name, family in families.items()}
 
 
 def _others(task: str) -> dict[str, tuple[Any, Convert]]:
@@ -122,10 +122,12 @@ def _dicts(scheme: Scheme, table: Any) -> Any:
 def show_comparison(results: dict[str, Progress], console: Console) -> None:
     """Print a table with a row for each model."""
     first = next(iter(results.values()))
+    batched = [name for name in ("SGD", "naive Bayes") if name in results]
+    caption = f"{' and '.join(batched)} learned {SKLEARN_ROWS} rows at a time" if batched else None
     table = Table(
         title=f"Test-then-train over {first.n_rows:,} rows",
         title_justify="left",
-        caption=f"SGD and naive Bayes learn {SKLEARN_ROWS} rows at a time",
+        caption=caption,
     )
     table.add_column("")
     for name in first.metrics:

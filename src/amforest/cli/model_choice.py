@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest.cli.console import CommandError
-from amforest.cli.scheme import CLASSIFICATION, REGRESSION, Scheme, load_with_scheme
-from amforest.cli.settings import ADAPTIVE, AMF, Settings, open_source
+from amforest.cli.scheme import CLASSIFICATION, Scheme, load_with_scheme
+from amforest.cli.settings import ADAPTIVE, AMF, COVERAGE, Settings, open_source
 from amforest.reading import Batch
 
 ROWS_FOR_STEP = 100  # the rows from which the variance of the labels is estimated
@@ -46,7 +47,7 @@ def build_model(
         return _load_model(settings, settings.warm_start, target)
     X, y = next(batch.X for batch in first if len(batch)), _labels(first)
     scheme = Scheme.infer(X, y, target, kinds, task=settings.task)
-    family = choose_family(settings, scheme)
+    family = settings.model or ADAPTIVE
     _check_options(settings, family)
     if family == ADAPTIVE or settings.scale is False:
         scheme.scale = None
@@ -58,24 +59,28 @@ def build_model(
     }
     if settings.trees is not None:
         options["n_estimators"] = settings.trees
+    is_class = scheme.task == CLASSIFICATION
     model: Any
     if family == ADAPTIVE:
-        model = AdaptiveAMFClassifier(**options)
+        model = (AdaptiveAMFClassifier if is_class else AdaptiveAMFRegressor)(**options)
     else:
-        is_class = scheme.task == CLASSIFICATION
         options["step"] = _choose_step(settings, None if is_class else y)
         model = (AMFClassifier if is_class else AMFRegressor)(**options)
     return model, {"scheme": scheme.to_json()}
 
 
-def choose_family(settings: Settings, scheme: Scheme) -> str:
-    """Return the requested family, or the adaptive one if there is one for the task."""
-    if settings.model == ADAPTIVE and scheme.task == REGRESSION:
-        raise CommandError(
-            f"--model is {ADAPTIVE}, which predicts classes, but column {scheme.target!r} holds "
-            f"numbers: use --model {AMF}, or --task {CLASSIFICATION} if whole numbers are classes"
-        )
-    return settings.model or (ADAPTIVE if scheme.task == CLASSIFICATION else AMF)
+def choose_coverage(model: Any, requested: float | None) -> float | None:
+    """Return the coverage of the intervals, or None for a model that does not predict any."""
+    if hasattr(model, "predict_interval"):
+        return COVERAGE if requested is None else requested
+    if requested is None:
+        return None
+    what = "numbers" if is_regressor(model) else "classes"
+    advice = f", or use --model {ADAPTIVE}" if is_regressor(model) else ""
+    raise CommandError(
+        f"--coverage is given, but {type(model).__name__} predicts {what} without intervals: "
+        f"drop it{advice}"
+    )
 
 
 def _check_options(settings: Settings, family: str) -> None:

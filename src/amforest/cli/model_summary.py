@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from amforest.cli.console import CommandError
-from amforest.inspection import count_trees
+from amforest.inspection import count_trees, learns_residuals
 from amforest.model_io import atomic_write, model_file
 
 MOST_CLASSES, MOST_FEATURES = 20, 30
@@ -68,12 +68,15 @@ def summarize_features(model: Any) -> list[FeatureUse]:
 
 
 def summarize_memories(model: Any) -> list[dict[str, Any]]:
-    """Return the memories of a fitted adaptive forest: names, weights, and numbers of regrows."""
-    regrows = model.stats()["regrows"].values()
-    columns = model.memory_names_, model.memory_weights_.tolist(), regrows
+    """Return what the mixer of a fitted adaptive forest combines: names, weights and regrows.
+
+    The number of regrows is None for a linear regression, which has no trees.
+    """
+    regrows = model.stats()["regrows"]
+    columns = model.memory_names_, model.memory_weights_.tolist()
     return [
-        {"memory": name, "weight": weight, "regrows": n}
-        for name, weight, n in zip(*columns, strict=True)
+        {"memory": name, "weight": weight, "regrows": regrows.get(name)}
+        for name, weight in zip(*columns, strict=True)
     ]
 
 
@@ -141,7 +144,8 @@ def _memories_table(memories: list[dict[str, Any]]) -> RenderableType:
     for name in ("weight", "regrows"):
         table.add_column(name, justify="right")
     for row in memories:
-        table.add_row(row["memory"], f"{row['weight']:.3f}", f"{row['regrows']:,}")
+        regrows = "" if row["regrows"] is None else f"{row['regrows']:,}"
+        table.add_row(row["memory"], f"{row['weight']:.3f}", regrows)
     return table
 
 
@@ -169,7 +173,8 @@ def build_tree(model: Any, number: int, max_depth: int) -> Tree:
     memory = ""
     if model.is_adaptive:  # the trees of a memory follow each other
         memory = f"memory {model.memory_names_[number // model.n_estimators]}: "
-    root = Tree(memory + _node(table, 0))
+    mean = "mean residual" if learns_residuals(model, number) else "mean"
+    root = Tree(memory + _node(table, 0, mean))
     stack = [(0, root)]
     while stack:
         row, branch = stack.pop()
@@ -180,7 +185,7 @@ def build_tree(model: Any, number: int, max_depth: int) -> Tree:
             continue
         for words, child in zip(_sides(model, table, row, names), ("left", "right"), strict=True):
             below = int(table[child][row])
-            stack.append((below, branch.add(f"{words}: {_node(table, below)}")))
+            stack.append((below, branch.add(f"{words}: {_node(table, below, mean)}")))
     return root
 
 
@@ -195,10 +200,10 @@ def draw_tree(model: Any, number: int, max_depth: int, path: str) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _node(table: Any, row: int) -> str:
+def _node(table: Any, row: int, mean: str) -> str:
     n = f"{table['n_samples'][row]:g} samples"
     if "mean" in table.dtype.names:
-        return f"{n}, mean {table['mean'][row]:.4g}"
+        return f"{n}, {mean} {table['mean'][row]:.4g}"
     counts = table["counts"][row]
     return f"{n}, counts {' '.join(f'{c:g}' for c in counts[:MOST_CLASSES])}"
 

@@ -13,19 +13,23 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 from rich.console import Console
+from sklearn.base import is_classifier
 
 from amforest.cli.console import CommandError, Status, choose_view
+from amforest.cli.model_choice import choose_coverage
 from amforest.cli.scheme import CLASSIFICATION, load_with_scheme
 from amforest.cli.settings import ROWS_PER_BLOCK
+from amforest.evaluation.adapters import Prediction
 from amforest.reading import open_stream
+from amforest.regressor import ends_of
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
-COLUMNS = ("row", "prediction", "probability", "probabilities")
 JSON_ONLY = ("probabilities",)
 
 
@@ -107,26 +111,45 @@ def _open_at(path: str, size: int) -> BinaryIO:
     return file
 
 
-def format_predictions(
-    start: int,
-    labels: NDArray[Any] | None,
-    predictions: NDArray[Any] | None,
-    classes: NDArray[Any] | None,
+def prediction_columns(task: str, coverage: float | None) -> tuple[str, ...]:
+    """Return the columns of a prediction: of classes, of numbers, or of numbers with intervals."""
+    if task == CLASSIFICATION:
+        return "prediction", "probability", "probabilities"
+    return ("prediction",) if coverage is None else ("prediction", "lower", "upper")
+
+
+def format_labelled(
+    start: int, labels: NDArray[Any], prediction: Prediction | None, n_columns: int
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the values to write for each row: its number, its label if any, its prediction."""
-    names = None if classes is None else classes.tolist()
-    n_rows = len(predictions) if labels is None else len(labels)  # type: ignore[arg-type]
-    for i in range(n_rows):
-        head = (start + i,) if labels is None else (start + i, labels[i].item())
-        if predictions is None:
-            yield *head, None, None, None
-        elif names is None:
-            yield *head, float(predictions[i]), None, None
-        else:
-            p = predictions[i].tolist()
-            possible = {str(name): value for name, value in zip(names, p, strict=True) if value > 0}
-            best = int(predictions[i].argmax())
-            yield *head, names[best], p[best], possible
+    """Yield the values to write for each row: its number, its label and its prediction."""
+    unknown = (None,) * n_columns
+    values = repeat(unknown, len(labels)) if prediction is None else _values(prediction)
+    for i, (label, some) in enumerate(zip(labels.tolist(), values, strict=True)):
+        yield start + i, label, *some
+
+
+def _values(prediction: Prediction) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of each prediction, in the order of `prediction_columns`."""
+    predictions, classes, intervals = prediction
+    if classes is None:
+        numbers = predictions.tolist()
+        ends = repeat(()) if intervals is None else intervals.tolist()
+        yield from ((number, *pair) for number, pair in zip(numbers, ends, strict=False))
+        return
+    names = classes.tolist()
+    for probabilities in predictions:
+        p, best = probabilities.tolist(), int(probabilities.argmax())
+        possible = {str(name): value for name, value in zip(names, p, strict=True) if value > 0}
+        yield names[best], p[best], possible
+
+
+def _predict(model: Any, rows: Any, coverage: float | None) -> Prediction:
+    if coverage is not None:
+        distribution = model.predict_dist(rows)
+        return Prediction(distribution.mean(), intervals=distribution.quantiles(ends_of(coverage)))
+    if is_classifier(model):
+        return Prediction(model.predict_proba(rows), model.classes_)
+    return Prediction(model.predict(rows))
 
 
 def predict(
@@ -135,15 +158,16 @@ def predict(
     output: str,
     *,
     format: str | None,  # noqa: A002
+    coverage: float | None,
     console: Console,
     quiet: bool,
 ) -> int:
     """Write a prediction for each row that can be read; return their number."""
     model, _, scheme = load_with_scheme(path)
+    coverage = choose_coverage(model, coverage)
     kinds = {name: kind for name, kind in scheme.kinds.items() if name != scheme.target}
-    file = RowFile(output, COLUMNS)
+    file = RowFile(output, ("row", *prediction_columns(scheme.task, coverage)))
     stream = open_stream(source, format=format, types=kinds, columns=list(kinds))
-    is_class = scheme.task == CLASSIFICATION
     status = Status()
     with stream, choose_view(console, f"Predicting {scheme.target}", quiet=quiet) as view:
         for batch in stream:
@@ -151,9 +175,8 @@ def predict(
                 if not len(piece):
                     continue
                 rows = scheme.features(piece.X, piece.file, learn=False)
-                predictions = model.predict_proba(rows) if is_class else model.predict(rows)
-                classes = model.classes_ if is_class else None
-                file.write(format_predictions(status.rows + 1, None, predictions, classes))
+                values = _values(_predict(model, rows, coverage))
+                file.write((status.rows + i, *some) for i, some in enumerate(values, 1))
                 status = replace(status, rows=status.rows + len(piece))
             read, total = stream.bytes_read, stream.bytes_total
             status = replace(status, bytes_read=read, bytes_total=total)

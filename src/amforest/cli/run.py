@@ -18,9 +18,9 @@ from amforest import Checkpoint
 from amforest._forest.losses import log_losses
 from amforest.cli.console import Status, choose_view
 from amforest.cli.memory_history import MemoryRecorder
-from amforest.cli.model_choice import build_model, read_first
-from amforest.cli.predictions import RowFile, format_predictions
-from amforest.cli.scheme import Scheme
+from amforest.cli.model_choice import build_model, choose_coverage, read_first
+from amforest.cli.predictions import RowFile, format_labelled, prediction_columns
+from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import ROWS_PER_BLOCK, Settings, open_source
 from amforest.evaluation import Block, Evaluator, Loop, Progress
 from amforest.evaluation.adapters import Prediction, adapt
@@ -32,7 +32,8 @@ from amforest.reading import Batch, Reject
 SECONDS_BETWEEN_STATS = 2.0
 KEPT = 10  # of the slowest and the worst rows
 ROWS_IN_REPORT = 10_000  # the last rows, whose predictions are kept
-PREDICTION_COLUMNS = ("row", "label", "prediction", "probability", "probabilities")
+NUMBER_METRICS = ("rmse", "mae", "r2")
+INTERVAL_METRICS = ("coverage", "interval_width")
 REJECT_COLUMNS = ("file", "line", "reason", "text")
 
 
@@ -43,6 +44,7 @@ class LabelledPredictions:
     labels: NDArray[Any]
     values: NDArray[Any]
     classes: NDArray[Any] | None
+    intervals: NDArray[np.float64] | None = None  # lower and upper ends, for numbers
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,12 @@ class Session:
 
     Parameters
     ----------
-    model : AdaptiveAMFClassifier, AMFClassifier or AMFRegressor
+    model : AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier or AMFRegressor
     scheme : Scheme
     delay : int, default=0
         The number of rows after which a label is due.
+    coverage : float or None, default=None
+        The part of the labels that intervals are to hold; None means no intervals.
     predictions, rejects : RowFile or None
     records_memories : bool, default=False
         Whether to record the weights of an adaptive forest's memories.
@@ -75,11 +79,12 @@ class Session:
         scheme: Scheme,
         *,
         delay: int = 0,
+        coverage: float | None = None,
         predictions: RowFile | None = None,
         rejects: RowFile | None = None,
         records_memories: bool = False,
     ) -> None:
-        self.model, self.scheme = model, scheme
+        self.model, self.scheme, self.coverage = model, scheme, coverage
         self.predictions, self.rejects = predictions, rejects
         self.n_rows = 0  # predicted, in this run and those it resumes
         self.n_resumed = 0  # of them, in the runs before
@@ -87,8 +92,9 @@ class Session:
         self.started = time.monotonic()
         self.slowest: list[tuple[float, int]] = []  # seconds per row, number of the row
         self.worst: list[tuple[float, int, str, str]] = []  # loss, row, label, prediction
-        self.evaluator = Evaluator(scheme.task)
-        self._adapter = adapt(model, scheme.task, by_row=delay > 0)
+        self._columns = prediction_columns(scheme.task, coverage)
+        self.evaluator = Evaluator(scheme.task, _choose_metrics(scheme.task, coverage))
+        self._adapter = adapt(model, scheme.task, by_row=delay > 0, coverage=coverage)
         self.memories: MemoryRecorder | None = None
         if records_memories and model.is_adaptive:
             self._adapter = self.memories = MemoryRecorder(self._adapter)
@@ -138,12 +144,12 @@ class Session:
         """Write predictions, and keep the last and the worst of them."""
         start, labels = self.n_rows + 1, block.y
         self.n_rows += len(labels)
-        values, classes = (None, None) if prediction is None else prediction
-        if values is not None:
-            self._keep_worst(start, labels, values, classes)
-            self._keep_recent(LabelledPredictions(labels, values, classes))
+        if prediction is not None:
+            self._keep_worst(start, labels, prediction.values, prediction.classes)
+            self._keep_recent(LabelledPredictions(labels, *prediction))
         if self.predictions is not None:
-            self.predictions.write(format_predictions(start, labels, values, classes))
+            n_columns = len(self._columns)
+            self.predictions.write(format_labelled(start, labels, prediction, n_columns))
 
     def _keep_worst(
         self, start: int, labels: NDArray[Any], values: NDArray[Any], classes: Any
@@ -173,7 +179,10 @@ class Session:
         parts = [part.values for part in self._recent]
         if classes is not None:
             parts = [_widen(part, classes) for part in self._recent]
-        return LabelledPredictions(labels, np.concatenate(parts)[-ROWS_IN_REPORT:], classes)
+        values = np.concatenate(parts)[-ROWS_IN_REPORT:]
+        ends = [part.intervals for part in self._recent if part.intervals is not None]
+        intervals = np.concatenate(ends)[-ROWS_IN_REPORT:] if ends else None
+        return LabelledPredictions(labels, values, classes, intervals)
 
     # Checkpoints
 
@@ -214,13 +223,32 @@ class Session:
             bytes_read=bytes_read,
             bytes_total=bytes_total,
             rejected=self.n_rejected,
-            overall=self.evaluator.metrics,
-            recent=self.evaluator.window,
+            overall=self._named(self.evaluator.metrics),
+            recent=self._named(self.evaluator.window),
             window=self.evaluator.window_size,
             nodes=self._stats["nodes"],
             depth=self._stats["depth"],
             bytes=self._stats["bytes"],
         )
+
+    def _named(self, metrics: dict[str, float]) -> dict[str, float]:
+        """Return metrics by names that tell the coverage that is requested."""
+        if self.coverage is None:
+            return metrics
+        names = {"coverage": f"coverage ({percent(self.coverage)})"}
+        return {names.get(k, k.replace("_", " ")): value for k, value in metrics.items()}
+
+
+def percent(fraction: float) -> str:
+    """Return a fraction as text, such as 90 %."""
+    return f"{100 * fraction:.4g} %"
+
+
+def _choose_metrics(task: str, coverage: float | None) -> tuple[str, ...] | None:
+    """Return the metrics of numbers, in their unit, and of intervals; None: those of classes."""
+    if task == CLASSIFICATION:
+        return None
+    return NUMBER_METRICS if coverage is None else NUMBER_METRICS + INTERVAL_METRICS
 
 
 def _widen(part: LabelledPredictions, classes: NDArray[Any]) -> NDArray[Any]:
@@ -290,10 +318,13 @@ def _build_session(
     is_resumed: bool,
     records_memories: bool,
 ) -> Session:
+    scheme = Scheme.from_json(state["scheme"])
+    coverage = choose_coverage(model, settings.coverage)
+    columns_of_predictions = "row", "label", *prediction_columns(scheme.task, coverage)
     sizes = state["sizes"] if is_resumed else [0, 0]
     files: list[RowFile | None] = []
     for path, columns, size in (
-        (settings.predictions, PREDICTION_COLUMNS, sizes[0]),
+        (settings.predictions, columns_of_predictions, sizes[0]),
         (settings.rejects, REJECT_COLUMNS, sizes[1]),
     ):
         file = None if path is None else RowFile(path, columns, size=size)
@@ -302,8 +333,9 @@ def _build_session(
         files.append(file)
     session = Session(
         model,
-        Scheme.from_json(state["scheme"]),
+        scheme,
         delay=settings.delay,
+        coverage=coverage,
         predictions=files[0],
         rejects=files[1],
         records_memories=records_memories,

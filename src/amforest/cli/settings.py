@@ -15,6 +15,7 @@ from amforest.reading import Stream, open_stream, parse_types
 
 ROWS_PER_BLOCK = 4_000  # that are predicted and learned at once
 ADAPTIVE, AMF = "adaptive", "amf"  # the families of models
+COVERAGE = 0.9  # of intervals, by default
 DEMO_TARGET = "buys"
 DEMO_ROWS = 20_000
 
@@ -30,7 +31,7 @@ class Settings:
     source: tuple[str, ...] = ()
     target: str | None = None
     task: str | None = None
-    model: str | None = None  # None: the adaptive forest, for numbers AMF
+    model: str | None = None  # None: the adaptive forest
     trees: int | None = None  # None: as many as the model has by default
     step: float | None = None
     seed: int = 0
@@ -41,6 +42,7 @@ class Settings:
     format: str | None = None
     scale: bool | None = None  # None: as the model needs it
     delay: int = 0
+    coverage: float | None = None  # None: 0.9, where the model predicts intervals
     max_nodes: int | None = None
     warm_start: str | None = None
     save: str | None = None

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from amforest._forest.inputs import as_frame
+from amforest.distribution import PredictiveDistribution
 from amforest.evaluation.blocks import (
     ROWS_AT_ONCE,
     Block,
@@ -25,6 +26,7 @@ from amforest.evaluation.blocks import (
     select_rows,
     slice_block,
 )
+from amforest.regressor import ends_of
 
 
 class Prediction(NamedTuple):
@@ -32,6 +34,7 @@ class Prediction(NamedTuple):
 
     values: NDArray[Any]
     classes: Any = None  # of the columns, if the values are probabilities
+    intervals: Floats | None = None  # the lower and the upper end for each row
 
 
 class SklearnAdapter:
@@ -124,13 +127,22 @@ class ForestAdapter(SklearnAdapter):
     """A model of ours: many rows at once, each predicted just before it is learned.
 
     With `by_row` the rows are predicted and learned one by one; `by_tree` predicts an ensemble.
+    With `coverage` there are intervals that hold this part of the labels.
     """
 
     def __init__(
-        self, model: Any, task: str, classes: NDArray[Any] | None, *, by_tree: bool, by_row: bool
+        self,
+        model: Any,
+        task: str,
+        classes: NDArray[Any] | None,
+        *,
+        by_tree: bool,
+        by_row: bool,
+        coverage: float | None,
     ) -> None:
         super().__init__(model, task, classes)
         self._by_tree, self._by_row = by_tree, by_tree or by_row
+        self._ends = None if coverage is None else ends_of(coverage)
         self._is_ready = False
         self._names: list[str] = []
 
@@ -158,9 +170,14 @@ class ForestAdapter(SklearnAdapter):
             yield block, self.predict(block)
             return
         name = "partial_fit_predict" + "_proba" * (self.task == "classification")
-        values = getattr(self.model, name)(X, y, **self._fit_options(weights))
+        if self._ends is not None:
+            name = "partial_fit_predict_dist"
+        predicted = getattr(self.model, name)(X, y, **self._fit_options(weights))
         self._must_announce = False
-        yield block, Prediction(values, getattr(self.model, "classes_", None))
+        if self._ends is not None:
+            yield block, self._summarize(predicted)
+        else:
+            yield block, Prediction(predicted, getattr(self.model, "classes_", None))
 
     def _can_predict(self) -> bool:
         """Tell whether the model has learned a row, or its classes are announced."""
@@ -173,7 +190,14 @@ class ForestAdapter(SklearnAdapter):
                 self._is_ready = True
         return self._is_ready
 
+    def _summarize(self, distribution: PredictiveDistribution) -> Prediction:
+        """Return the means of distributions, and their intervals."""
+        assert self._ends is not None
+        return Prediction(distribution.mean(), intervals=distribution.quantiles(self._ends))
+
     def _predict(self, X: Any) -> Prediction:
+        if self._ends is not None:
+            return self._summarize(self.model.predict_dist(_as_table(X)))
         if self._by_tree:
             return Prediction(self.model.predict_by_tree(_as_table(X)))
         if (row := self._plain_row(X)) is None:
@@ -305,12 +329,18 @@ def adapt(
     is_weighted: bool = False,
     by_tree: bool = False,
     by_row: bool = False,
+    coverage: float | None = None,
 ) -> SklearnAdapter:
     """Return the adapter of a model.
 
     `labels` are all of the stream's, if they are known; `by_row` requests single rows, `by_tree`
-    the predictions of each tree.
+    the predictions of each tree, `coverage` intervals that hold this part of the labels.
     """
+    if coverage is not None and not hasattr(model, "partial_fit_predict_dist"):
+        raise ValueError(
+            f"coverage is {coverage}; a {type(model).__name__} does not predict intervals, "
+            "AdaptiveAMFRegressor does"
+        )
     if not hasattr(model, "partial_fit"):
         if is_weighted and not _takes(_last_step(model).learn_one, "w"):
             raise _no_weights(model, "learn_one")
@@ -318,8 +348,11 @@ def adapt(
     if is_weighted and not _takes(model.partial_fit, "sample_weight"):
         raise _no_weights(model, "partial_fit")
     if hasattr(model, f"partial_fit_predict{'_proba' * (task == 'classification')}"):
-        by_tree = by_tree and hasattr(model, "predict_by_tree")
-        return ForestAdapter(model, task, classes, by_tree=by_tree, by_row=by_row)
+        # The prediction of an adaptive forest is not the mean of its trees'.
+        is_mean = not getattr(model, "is_adaptive", False)
+        by_tree = by_tree and hasattr(model, "predict_by_tree") and is_mean
+        how: dict[str, Any] = {"by_tree": by_tree, "by_row": by_row, "coverage": coverage}
+        return ForestAdapter(model, task, classes, **how)
     if task == "classification" and classes is None and not hasattr(model, "classes_"):
         if labels is None:
             raise ValueError(

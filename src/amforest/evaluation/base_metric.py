@@ -57,6 +57,7 @@ class Metric:
     """
 
     needs_probabilities: ClassVar[bool] = False
+    needs_intervals: ClassVar[bool] = False  # they are its predictions, then
 
     def __init__(self, window: int) -> None:
         self._last = Ring(window)

@@ -26,7 +26,15 @@ from amforest.evaluation.class_metrics import (
     Kappa,
     LogLoss,
 )
-from amforest.evaluation.number_metrics import R2, Crps, MeanAbsoluteError, MeanSquaredError
+from amforest.evaluation.number_metrics import (
+    R2,
+    Coverage,
+    Crps,
+    IntervalWidth,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    RootMeanSquaredError,
+)
 from amforest.evaluation.result import Curve, Progress, curve_point
 
 METRICS: dict[str, dict[str, type[Metric]]] = {
@@ -38,7 +46,15 @@ METRICS: dict[str, dict[str, type[Metric]]] = {
         "brier": Brier,
         "kappa": Kappa,
     },
-    "regression": {"mse": MeanSquaredError, "mae": MeanAbsoluteError, "r2": R2, "crps": Crps},
+    "regression": {
+        "mse": MeanSquaredError,
+        "rmse": RootMeanSquaredError,
+        "mae": MeanAbsoluteError,
+        "r2": R2,
+        "crps": Crps,
+        "coverage": Coverage,
+        "interval_width": IntervalWidth,
+    },
 }
 DEFAULTS = {
     "classification": ("log_loss", "accuracy", "auc"),
@@ -52,6 +68,7 @@ ALIASES = {  # the names in scikit-learn
     "cohen_kappa": "kappa",
     "cohen_kappa_score": "kappa",
     "mean_squared_error": "mse",
+    "root_mean_squared_error": "rmse",
     "mean_absolute_error": "mae",
     "r2_score": "r2",
 }
@@ -65,9 +82,9 @@ class Evaluator:
     task : {"classification", "regression"}
     metrics : list of str, default=None
         For classification: "log_loss", "accuracy", "auc", "balanced_accuracy", "brier", "kappa";
-        for regression: "mse", "mae", "r2", "crps". Their names in scikit-learn work, too. None
-        means "log_loss", "accuracy" and, as long as there are two classes, "auc"; or "mse", "mae",
-        "r2".
+        for regression: "mse", "rmse", "mae", "r2", "crps", and of intervals "coverage",
+        "interval_width". Their names in scikit-learn work, too. None means "log_loss", "accuracy"
+        and, as long as there are two classes, "auc"; or "mse", "mae", "r2".
     window : int, default=1000
         The number of last rows over which each metric is computed, too.
     every : int, default=None
@@ -116,6 +133,7 @@ class Evaluator:
         predictions: ArrayLike | None,
         classes: ArrayLike | None = None,
         weights: ArrayLike | None = None,
+        intervals: ArrayLike | None = None,
     ) -> None:
         """Add some rows.
 
@@ -132,6 +150,8 @@ class Evaluator:
             The classes of the columns of probabilities; they may change from call to call.
         weights : array-like of shape (n_rows,), default=None
             The weight of each row. None means 1.
+        intervals : array-like of shape (n_rows, 2), default=None
+            The lower and the upper end of each row's interval, for the metrics of intervals.
         """
         labels = as_list(y)
         n_rows = len(labels)
@@ -140,7 +160,9 @@ class Evaluator:
             return
         some = None if weights is None else validate_weights(weights, n_rows, "weights")
         if self.task == "regression":
-            self._add_numbers(np.array(labels), np.asarray(predictions, dtype=np.float64), some)
+            numbers = np.asarray(predictions, dtype=np.float64)
+            ends = None if intervals is None else np.asarray(intervals, dtype=np.float64)
+            self._add_numbers(np.array(labels), numbers, ends, some)
         else:
             self._add_classes(labels, predictions, classes, some)
 
@@ -158,6 +180,11 @@ class Evaluator:
     def needs_ensemble(self) -> bool:
         """Whether a metric is computed from the members of an ensemble."""
         return any(isinstance(metric, Crps) for metric in self._metrics.values())
+
+    @property
+    def needs_intervals(self) -> bool:
+        """Whether a metric is computed from intervals."""
+        return any(metric.needs_intervals for metric in self._metrics.values())
 
     @property
     def classes(self) -> NDArray[Any] | None:
@@ -192,17 +219,32 @@ class Evaluator:
             interrupted=interrupted,
         )
 
-    def _add_numbers(self, y: NDArray[Any], predictions: Floats, weights: Floats | None) -> None:
+    def _add_numbers(
+        self,
+        y: NDArray[Any],
+        predictions: Floats,
+        intervals: Floats | None,
+        weights: Floats | None,
+    ) -> None:
         if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
             raise ValueError("y must hold numbers only, none of them NaN or infinite")
         if predictions.ndim not in (1, 2) or len(predictions) != len(y):
             raise ValueError(f"predictions has shape {predictions.shape}; there are {len(y)} rows")
+        if intervals is None:
+            for name, metric in self._metrics.items():
+                if metric.needs_intervals:
+                    raise ValueError(f"metrics has {name!r}, which needs intervals; they are None")
+        elif intervals.shape != (len(y), 2):
+            raise ValueError(
+                f"intervals has shape {intervals.shape}; it must have 2 ends for {len(y)} rows"
+            )
         labels = y.astype(np.float64)
 
         def add(part: slice) -> None:
             some = None if weights is None else weights[part]
             for metric in self._metrics.values():
-                metric.update(labels[part], predictions[part], some)
+                ends = intervals if metric.needs_intervals else None
+                metric.update(labels[part], (predictions if ends is None else ends)[part], some)
 
         self._advance(len(y), add)
 

@@ -44,6 +44,7 @@ def progressive_validation(
     sample_weight: Any = None,
     classes: ArrayLike | None = None,
     max_rows: int | None = None,
+    coverage: float = 0.9,
     progress: bool | Callable[[Progress], object] = False,
 ) -> Progress:
     """Predict each row of a stream, then learn it.
@@ -62,8 +63,9 @@ def progressive_validation(
     y : array-like, default=None
         The labels, if `stream` is X.
     metrics, window, every
-        As in `Evaluator`. With "crps", `predict_by_tree` of a model that has it is the ensemble;
-        other predictions are ensembles of one.
+        As in `Evaluator`. With "crps", the trees of `AMFRegressor` are the ensemble; other
+        predictions are ensembles of one. "coverage" and "interval_width" are for
+        `AdaptiveAMFRegressor`, which predicts intervals.
     delay : int, default=0
         A label becomes known `delay` rows later: row i is predicted by a model that has learned the
         rows 0 to i - delay - 1. Labels that are due after the last row are learned at the end.
@@ -80,6 +82,8 @@ def progressive_validation(
         unless it is fitted; None means those in `y`, if that is given.
     max_rows : int, default=None
         The number of rows after which to stop. No further row is taken from the stream.
+    coverage : float, default=0.9
+        The part of the labels that intervals are to hold, for the metrics of intervals.
     progress : bool or callable, default=False
         Whether to show the progress on stderr, or a function to call with the `Progress` so far: at
         most twice a second, and at the end.
@@ -123,6 +127,7 @@ def progressive_validation(
         is_weighted=sample_weight is not None,
         by_tree=evaluator.needs_ensemble,
         by_row=bool(delay),
+        coverage=coverage if evaluator.needs_intervals else None,
     )
     size = adapter.block_size(batch_size)
     if max_rows is not None:
@@ -282,13 +287,18 @@ class Loop:
         if prediction is None:
             self._evaluator.update(y, None)
             return
-        values = np.concatenate([other.values for _, other in measured if other is not None])
+        predictions = [other for _, other in measured if other is not None]
+        values = np.concatenate([other.values for other in predictions])
+        intervals = None
+        if prediction.intervals is not None:
+            parts = [other.intervals for other in predictions if other.intervals is not None]
+            intervals = np.concatenate(parts)
         weights = None
         if block.weights is not None:
             weights = np.concatenate(
                 [one.weights for one, _ in measured if one.weights is not None]
             )
-        self._evaluator.update(y, values, prediction.classes, weights)
+        self._evaluator.update(y, values, prediction.classes, weights, intervals)
 
 
 def _are_alike(one: Prediction | None, other: Prediction | None) -> bool:
@@ -296,6 +306,8 @@ def _are_alike(one: Prediction | None, other: Prediction | None) -> bool:
     if one is None or other is None:
         return one is other
     if one.values.shape[1:] != other.values.shape[1:]:
+        return False
+    if (one.intervals is None) != (other.intervals is None):
         return False
     return one.classes is other.classes or (
         isinstance(one.classes, tuple) and one.classes == other.classes

@@ -1,8 +1,9 @@
-"""Metrics of regression: each row has a predicted number, or the numbers of an ensemble."""
+"""Metrics of regression: of predicted numbers, of those of an ensemble, and of intervals."""
 
 from __future__ import annotations
 
-from math import nan
+from math import nan, sqrt
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,18 @@ class MeanSquaredError(Mean):
     def _terms(self, y: Floats, predictions: Floats) -> Floats:
         squares: Floats = (_point(predictions) - y) ** 2
         return squares
+
+
+class RootMeanSquaredError(MeanSquaredError):
+    """The square root of the mean of (f - y)², in the unit of the labels."""
+
+    @property
+    def value(self) -> float:
+        """The root over all rows."""
+        return sqrt(super().value)
+
+    def _of(self, weights: Floats, terms: Floats) -> float:
+        return sqrt(super()._of(weights, terms))
 
 
 class MeanAbsoluteError(Mean):
@@ -81,6 +94,28 @@ class Crps(Mean):
         spread = (members * (2 * np.arange(m) - m + 1.0)).sum(axis=1) / m**2
         scores: Floats = np.abs(members - y[:, None]).mean(axis=1) - spread
         return scores
+
+
+class Coverage(Mean):
+    """The fraction of labels within their intervals."""
+
+    needs_intervals: ClassVar[bool] = True
+
+    def _terms(self, y: Floats, predictions: Floats) -> Floats:
+        lower, upper = predictions.T
+        inside: Floats = ((lower <= y) & (y <= upper)).astype(np.float64)
+        return inside
+
+
+class IntervalWidth(Mean):
+    """The mean width of the intervals."""
+
+    needs_intervals: ClassVar[bool] = True
+
+    def _terms(self, y: Floats, predictions: Floats) -> Floats:
+        lower, upper = predictions.T
+        widths: Floats = upper - lower
+        return widths
 
 
 def _point(predictions: Floats) -> Floats:

@@ -14,12 +14,28 @@ from amforest._forest.core_handle import Core, handle_of
 from amforest._forest.inputs import Features
 from amforest._forest.tree_table import cells_of
 
-__all__ = ["bounds_of", "cells_of", "count_trees", "flat_trees", "total_weight"]
+__all__ = [
+    "bounds_of",
+    "cells_of",
+    "count_trees",
+    "flat_trees",
+    "learns_residuals",
+    "total_weight",
+]
 
 
 def count_trees(model: Any) -> int:
     """Return the number of trees of a fitted forest."""
     return _core_of(model).n_trees
+
+
+def learns_residuals(model: Any, tree: int) -> bool:
+    """Tell whether a tree learns what a linear regression leaves over, instead of labels."""
+    core: Any = _core_of(model)
+    if not model.is_adaptive:
+        return False
+    *_, has_base = core.groups[tree * len(core.groups) // core.n_trees]
+    return bool(has_base)
 
 
 def bounds_of(model: Any) -> Features | None:

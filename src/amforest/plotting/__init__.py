@@ -11,6 +11,7 @@ try:
 except ImportError as error:
     raise ImportError("amforest.plotting needs matplotlib: pip install amforest[plot]") from error
 
+from amforest.plotting.bands import plot_predictions
 from amforest.plotting.curves import plot_progress, plot_reliability
 from amforest.plotting.partition import plot_partition
 from amforest.plotting.surfaces import plot_decision, plot_interval, plot_weighted_depth
@@ -20,6 +21,7 @@ __all__ = [
     "plot_decision",
     "plot_interval",
     "plot_partition",
+    "plot_predictions",
     "plot_progress",
     "plot_reliability",
     "plot_tree",

@@ -18,7 +18,14 @@ from sklearn.utils import check_array
 from amforest.plotting._model_data import Floats, check_column, check_count, get_axes
 from amforest.plotting.colours import get_colour, get_marker
 
-METRIC_LABELS = {"auc": "AUC", "crps": "CRPS", "mae": "MAE", "mse": "MSE", "r2": "R²"}
+METRIC_LABELS = {
+    "auc": "AUC",
+    "crps": "CRPS",
+    "mae": "MAE",
+    "mse": "MSE",
+    "r2": "R²",
+    "rmse": "RMSE",
+}
 STRIP = "amforest: counts"  # the label by which the axes of the histogram are recognised
 Log = Literal["", "x", "y", "xy"]
 

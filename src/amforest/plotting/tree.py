@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from amforest._forest.estimator import Estimator
+from amforest.inspection import learns_residuals
 from amforest.plotting._model_data import (
     Floats,
     add_class_legend,
@@ -70,9 +71,10 @@ def plot_tree(
     -------
     matplotlib Axes
         A split is labelled, where there is room, with what is true on its left. Below a leaf, or
-        what is cut off, is the number of its samples, and in regression their mean. The darker and
-        broader a line, the larger the weight of the prunings that reach the node: those that end
-        above it predict without it.
+        what is cut off, is the number of its samples, and in regression the mean of their labels,
+        or of what a linear regression leaves over of these. The darker and broader a line, the
+        larger the weight of the prunings that reach the node: those that end above it predict
+        without it.
 
     Examples
     --------
@@ -92,13 +94,14 @@ def plot_tree(
     if forest is None:
         layout = lay_out(model.table, max_depth, scale, model.lifetime)
     else:
-        table = forest.tree_table(check_tree(forest, tree))
+        tree = check_tree(forest, tree)
+        table = forest.tree_table(tree)
         layout = lay_out(table, max_depth, scale)
     ax = get_axes(ax, (float(np.clip(2.5 + 0.3 * len(layout.ends), 6, 8)), 4.8))
     _set_axes(ax, layout)
     _draw_lines(ax, layout, forest, legend=legend)
     _draw_ends(ax, layout, forest, legend=legend)
-    ax.set_xlabel(_explanation(layout, forest))
+    ax.set_xlabel(_explanation(layout, forest, tree))
     lines = [line for path in _paths(layout) for line in pairwise(path)]
     place_labels(ax, _split_labels(layout, forest), lines)
     return ax
@@ -210,11 +213,12 @@ def _number(value: float) -> str:
     return f"{value:.3g}".replace("-", "−")
 
 
-def _explanation(layout: Layout, forest: Estimator | None) -> str:
+def _explanation(layout: Layout, forest: Estimator | None, tree: int) -> str:
     """Say what the labels below the tree are, and how much of it is drawn."""
     parts = []
     if forest is not None:
-        parts.append("samples" if is_classifier(forest) else "mean and number of samples")
+        mean = "mean residual" if learns_residuals(forest, tree) else "mean"
+        parts.append("samples" if is_classifier(forest) else f"{mean} and number of samples")
     if layout.is_cut.any():
         parts.append(
             f"▼ goes on: depth {layout.depth} of {layout.full_depth}, "

@@ -75,7 +75,7 @@ class AdaptiveForest:
     def __post_init__(self) -> None:
         self.rows: list[Row] = []
         self.experts = LinearExperts(self.n_codes) if self.task.has_linear_experts else None
-        n_experts = self.experts.SIZE if self.experts else 0
+        n_experts = self.experts.N if self.experts else 0
         self.mixer = self.task.new_mixer(len(self.groups) + n_experts)
         self.slots = []
         for t, seed in enumerate(self.seeds):

@@ -124,7 +124,7 @@ class LinearExperts:
     """
 
     FORGETTING = (1.0, 0.999, 0.98)
-    SIZE = len(FORGETTING) + 1
+    N = len(FORGETTING) + 1
 
     def __init__(self, n_codes: int) -> None:
         self.n_codes = n_codes  # features that are categories, which come first
@@ -135,24 +135,25 @@ class LinearExperts:
     def predict(self, x: Floats) -> Reals:
         """Return the mean and the squared scale of each."""
         if not self.rows:
-            return np.zeros((self.SIZE, 2))
+            return np.zeros((self.N, 2))
         ends = [reduce.reduce(self.rows) for reduce in (np.fmin, np.fmax)]
         z = self.standardise(np.clip(self.numbers(x), *ends))
-        predictions = np.array([expert.predict(z) for expert in self.experts] + [self.mean()])
+        predictions = np.array([*(expert.predict(z) for expert in self.experts), self.mean()])
         predictions[:, 0] += self.first_label
         return predictions
 
     def mean(self) -> tuple[float, float]:
-        """Return the mean of all labels, and the squared scale v (1 + 1 / n)."""
-        labels, weights = np.array(self.labels), np.array(self.weights)
-        mean = float(np.average(labels, weights=weights))
-        variance = float(np.average((labels - mean) ** 2, weights=weights))
-        return mean, variance * (1 + 1 / float(weights.sum()))
+        """Return the mean of all labels, and the squared scale of the next one."""
+        labels, weights = np.transpose(self.labels)
+        mean = np.average(labels, weights=weights)
+        variance = np.average((labels - mean) ** 2, weights=weights)
+        return float(mean), float(variance * (1 + 1 / weights.sum()))
 
     def learn(self, x: Floats, y: float, weight: float) -> None:
         numbers = self.numbers(x)
         if not self.rows:
             self.first_label = y
+            self.labels: list[tuple[float, float]] = []  # with their weights
             self.centers, self.scales = np.zeros((2, len(numbers)))
             self.experts = [LinearExpert(len(numbers), f) for f in self.FORGETTING]
         self.rows.append(numbers)
@@ -163,6 +164,7 @@ class LinearExperts:
         z, restored = self.standardise(numbers), self.restored()
         for expert in self.experts:
             expert.learn(z, y - self.first_label, weight, restored)
+        self.labels.append((y - self.first_label, weight))
 
     def restored(self) -> Reals:
         """Return the part of the prior that each slope gets back: in turn, or all without scale."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from amforest.cli.report.markup import plain
 from amforest.evaluation import Progress
-from amforest.plotting import plot_progress, plot_reliability
+from amforest.plotting import plot_predictions, plot_progress, plot_reliability
 from amforest.plotting.colours import COLOURS
 
 Floats = NDArray[np.float64]
@@ -41,24 +41,36 @@ STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # a class may be called $x$
 }
 WIDTH, HEIGHT = 4.4, 3.0  # inches
+BROAD = 9.2  # inches: as wide as two figures and the gap between them
 LEFT, RIGHT = 0.8, 0.3  # inches beside figures over the rows, so that their axes are aligned
 STRIP, BELOW = 0.3, 0.5  # inches for each memory, and for the axis below
 MOST_POINTS = 2_000
+ROWS_IN_BAND = 200  # the last rows, whose intervals are drawn
 GROUPS = 20  # of predictions, each with its median residual
 LONGEST_NAME = 30
 NUMBERS = {"d", "x", "y", "width", "height", "transform"}  # attributes that hold numbers
 REFERENCES = ("href", "clip-path")  # attributes that name another node
 
 
-def draw_progress(progress: Progress, metric: str, title: str) -> str | None:
-    """Draw a metric over all rows so far and over the last ones; None without enough points."""
+def draw_progress(
+    progress: Progress, metric: str, title: str, *, nominal: float | None = None
+) -> str | None:
+    """Draw a metric over all rows so far and over the last ones; None without enough points.
+
+    `nominal` is the value that it should have.
+    """
     values = np.concatenate([progress.curve[metric], progress.curve[f"{metric}_window"]])
     if np.isfinite(values).sum() <= 2:
         return None
     with _drawing(WIDTH, HEIGHT) as ax:
         plot_progress(progress, metric, legend=False, ax=ax)
         ax.lines[0].set_linewidth(1.1)  # the dashed one: thinner lines fade on a phone
-        ax.set(xlim=(0, progress.curve["row"][-1]), ylim=_limits(progress, metric, ax), ylabel="")
+        low, high = _limits(progress, metric, ax)
+        if nominal is not None:
+            ax.axhline(nominal, color=RED, linewidth=1.0)
+            low, high = min(low, nominal - 0.02), max(high, nominal + 0.02)
+            ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
+        ax.set(xlim=(0, progress.curve["row"][-1]), ylim=(low, high), ylabel="")
         _align(ax, above=0.1)
         last = f"{progress.metrics[metric]:.5g} over all rows"
         return _svg(ax, f"{title} against rows learned: {last} at the end", f"progress-{metric}")
@@ -75,19 +87,24 @@ def draw_memories(history: Mapping[str, NDArray[Any]]) -> str | None:
     rows, weights = history["row"], {k: v for k, v in history.items() if k != "row"}
     if len(rows) <= 2:
         return None
-    most = max(float(np.abs(values).max()) for values in weights.values()) or 1.0
+    top = max(float(values.max()) for values in weights.values())
+    bottom = max(-min(float(values.min()) for values in weights.values()), 0.0)
+    unit = 0.9 / (max(top, 0.0) + bottom or 1.0)
     last = max(weights, key=lambda memory: weights[memory][-1])
     with _drawing(WIDTH, STRIP * (len(weights) + 1) + BELOW) as ax:
-        for k, values in enumerate(weights.values()):
-            heights = 0.9 * values / most
-            ax.axhline(-k, color=INK, linewidth=0.4, alpha=0.4)
-            ax.fill_between(rows, -k, -k + np.maximum(heights, 0), color=BLUE, linewidth=0)
+        bases = unit * bottom - np.arange(len(weights))  # so that no strip covers another
+        for base, values in zip(bases.tolist(), weights.values(), strict=True):
+            heights = unit * values
+            ax.axhline(base, color=INK, linewidth=0.4, alpha=0.4)
+            ax.fill_between(rows, base, base + np.maximum(heights, 0), color=BLUE, linewidth=0)
             if heights.min() < 0:
-                ax.fill_between(rows, -k, -k + np.minimum(heights, 0), color=RED, linewidth=0)
-        ax.set_yticks(-np.arange(len(weights)) + 0.3, [plain(name) for name in weights])
+                ax.fill_between(rows, base, base + np.minimum(heights, 0), color=RED, linewidth=0)
+        middle = 0.3 if bottom < 0.2 * top else unit * bottom
+        ax.set_yticks(middle - np.arange(len(weights)), [plain(name) for name in weights])
         ax.tick_params(axis="y", length=0, labelsize=8)
         ax.spines["left"].set_visible(False)
-        ax.set(xlim=(0, rows[-1]), ylim=(-len(weights) + 0.7, 1.05), xlabel="rows learned")
+        floor = 0.7 - 0.3 * min(unit * bottom, 0.3) / 0.3 - len(weights)
+        ax.set(xlim=(0, rows[-1]), ylim=(floor, 1.05), xlabel="rows learned")
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.grid(axis="x", alpha=0.25, linewidth=0.6)
@@ -136,15 +153,32 @@ def draw_reliability(occurred: NDArray[np.bool_], p: Floats, event: str) -> str:
         return _svg(ax, label, "reliability")
 
 
-def draw_residuals(labels: Floats, predictions: Floats) -> tuple[str, str]:
-    """Draw residuals against predictions, and their histogram."""
+def draw_intervals(labels: Floats, predictions: Floats, intervals: Floats, last_row: int) -> str:
+    """Draw labels, predictions and intervals of the last rows, which end with row `last_row`."""
+    last = slice(-ROWS_IN_BAND, None)
+    rows = np.arange(last_row - len(labels), last_row)[last] + 1
+    with _drawing(BROAD, HEIGHT) as ax:
+        shown = labels[last], predictions[last], intervals[last]
+        plot_predictions(*shown, rows=rows, legend=False, ax=ax)
+        ax.set_xlim(rows[0] - 0.5, rows[-1] + 0.5)
+        is_inside = (intervals[last, 0] <= labels[last]) & (labels[last] <= intervals[last, 1])
+        label = f"Labels, predictions and intervals of the last {len(rows)} rows"
+        return _svg(ax, f"{label}: {is_inside.mean():.1%} of the labels are inside", "intervals")
+
+
+def draw_residuals(labels: Floats, predictions: Floats, last_row: int) -> tuple[str, str, str]:
+    """Draw residuals against rows and against predictions, and their histogram."""
     errors = labels - predictions
     about = f"median {np.median(errors):.5g}, standard deviation {errors.std():.5g}"
+    rows = np.arange(last_row - len(labels), last_row) + 1
     with _drawing(WIDTH, HEIGHT) as ax:
-        every = -(-len(errors) // MOST_POINTS)
-        ax.scatter(predictions[::every], errors[::every], s=6, alpha=0.35, color=BLUE, linewidth=0)
-        ax.axhline(0, color=INK, linewidth=0.6)
-        ax.plot(*_medians(predictions, errors), color=RED, linewidth=1.6)
+        _scatter(ax, rows.astype(np.float64), errors)
+        ax.set(xlabel="row", ylabel="label − prediction")
+        ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        over_rows = _svg(ax, f"Residuals against rows: {about}", "residuals-rows")
+    with _drawing(WIDTH, HEIGHT) as ax:
+        _scatter(ax, predictions, errors)
         ax.set(xlabel="prediction", ylabel="label − prediction")
         scatter = _svg(ax, f"Residuals against predictions: {about}", "residuals")
     with _drawing(WIDTH, HEIGHT) as ax:
@@ -154,14 +188,22 @@ def draw_residuals(labels: Floats, predictions: Floats) -> tuple[str, str]:
         ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         ax.yaxis.set_major_formatter("{x:,.0f}")
         histogram = _svg(ax, f"Histogram of residuals: {about}", "histogram")
-    return scatter, histogram
+    return over_rows, scatter, histogram
 
 
-def _medians(predictions: Floats, errors: Floats) -> tuple[list[float], list[float]]:
-    """Return the median prediction and residual of groups of equal size."""
-    parts = np.array_split(np.argsort(predictions, kind="stable"), min(GROUPS, len(errors)))
-    x, y = ([float(np.median(v[part])) for part in parts] for v in (predictions, errors))
-    return x, y
+def _scatter(ax: Axes, x: Floats, errors: Floats) -> None:
+    """Draw residuals, and the medians of groups of them."""
+    every = -(-len(errors) // MOST_POINTS)
+    ax.scatter(x[::every], errors[::every], s=6, alpha=0.35, color=BLUE, linewidth=0)
+    ax.axhline(0, color=INK, linewidth=0.6)
+    ax.plot(*_medians(x, errors), color=RED, linewidth=1.6)
+
+
+def _medians(x: Floats, errors: Floats) -> tuple[list[float], list[float]]:
+    """Return the medians of groups of equal size, by rising x."""
+    parts = np.array_split(np.argsort(x, kind="stable"), min(GROUPS, len(errors)))
+    of_x, of_errors = ([float(np.median(v[part])) for part in parts] for v in (x, errors))
+    return of_x, of_errors
 
 
 def _middle(errors: Floats) -> tuple[float, float]:

@@ -114,10 +114,12 @@ def bar(words: str, fraction: float) -> str:
     return f'<td><span class="bar" style="--fraction: {fraction:.3f}"></span>{words}</td>'
 
 
-def figure(svg: str, words: str, *, title: str) -> str:
-    """Return a figure with its caption."""
+def figure(svg: str, words: str, *, title: str, is_broad: bool = False) -> str:
+    """Return a figure with its caption; a broad one takes two columns, or scrolls on a phone."""
     caption = f"<strong>{title}</strong> {words}".strip()
-    return f"<figure>\n<figcaption>{caption}</figcaption>\n{svg}\n</figure>"
+    css = ' class="broad"' if is_broad else ""
+    inner = f'<div class="wide">{svg}</div>' if is_broad else svg
+    return f"<figure{css}>\n<figcaption>{caption}</figcaption>\n{inner}\n</figure>"
 
 
 def side_by_side(*blocks: str) -> str:

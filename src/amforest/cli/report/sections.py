@@ -35,9 +35,10 @@ from amforest.cli.report.markup import (
     text,
     timing,
 )
-from amforest.cli.run import LabelledPredictions, Outcome
+from amforest.cli.run import INTERVAL_METRICS, LabelledPredictions, Outcome, percent
 from amforest.cli.scheme import CLASSIFICATION
 from amforest.cli.settings import Settings
+from amforest.evaluation import Progress
 from amforest.plotting.curves import METRIC_LABELS
 
 MOST_FEATURES = 50
@@ -56,7 +57,8 @@ def build_content(outcome: Outcome, folder: Path) -> dict[str, str]:
         _head(outcome),
         _run(outcome, folder, session.model.stats() if is_fitted else None),
         _metrics(outcome),
-        _predictions(session.scheme.task, recent),
+        "" if recent is None else _intervals(outcome, recent),
+        "" if recent is None else _predictions(outcome, recent),
         _features(session.model) if is_fitted else "",
         _rows(outcome),
         _details(session.model),
@@ -146,7 +148,10 @@ def count_predictions(outcome: Outcome) -> int:
     return outcome.progress.n_rows - outcome.progress.n_skipped
 
 
-def _title(metric: str) -> str:
+def _title(metric: str, coverage: float | None = None) -> str:
+    if metric in INTERVAL_METRICS and coverage is not None:
+        what = "Coverage" if metric == "coverage" else "Mean width"
+        return f"{what} of {percent(coverage)} intervals"
     words = METRIC_LABELS.get(metric, metric.replace("_", " "))
     return words[0].upper() + words[1:]
 
@@ -161,16 +166,24 @@ def _metrics(outcome: Outcome) -> str:
     caption = "Each row is predicted before it is learned."
     if progress.n_skipped:
         caption += f" Rows without a prediction, which do not count: {count(progress.n_skipped)}."
-    rows = [(_title(m), number(v), number(progress.window[m])) for m, v in progress.metrics.items()]
+    rows = [
+        (_title(m, outcome.session.coverage), number(v), number(progress.window[m]))
+        for m, v in progress.metrics.items()
+    ]
     curves = [
         figure(svg, "", title=_title(m))
         for m in progress.metrics
-        if (svg := figures.draw_progress(progress, m, _title(m)))
+        if m not in INTERVAL_METRICS and (svg := figures.draw_progress(progress, m, _title(m)))
     ]
-    key = paragraph(f"Solid lines: all rows so far. Dashed lines: {last}.", "key")
+    key = paragraph(_line_styles(progress), "key")
     shown = table(caption, ["Metric", "all rows", last], rows, "narrow")
     pictures = key + side_by_side(*curves, *_memories(outcome)) if curves else ""
     return section("metrics", "Metrics", shown, pictures)
+
+
+def _line_styles(progress: Progress) -> str:
+    last = f"last {count(progress.window_size)} rows"
+    return f"Solid lines: all rows so far. Dashed lines: {last}."
 
 
 def _memories(outcome: Outcome) -> list[str]:
@@ -188,7 +201,7 @@ def _memories(outcome: Outcome) -> list[str]:
                 f"{memory['weight']:.3f}".replace("-", "−"),
                 max(memory["weight"], 0) / most if most > 0 else 0,
             ),
-            count(memory["regrows"]),
+            NOTHING if memory["regrows"] is None else count(memory["regrows"]),
         ]
         for memory in memories
     ]
@@ -196,6 +209,11 @@ def _memories(outcome: Outcome) -> list[str]:
         "Weights of groups of trees, by the number of rows that they remember; negative ones are "
         "red. They shift to short memories when the stream changes."
     )
+    if session.scheme.task != CLASSIFICATION:
+        words += (
+            " “Linear” groups learn what a linear regression leaves over; the last three are "
+            "linear regressions."
+        )
     caption = "Memories at the end: weights, and how many trees were regrown."
     return [
         figure(svg, words, title="Memories"),
@@ -203,14 +221,37 @@ def _memories(outcome: Outcome) -> list[str]:
     ]
 
 
-def _predictions(task: str, recent: LabelledPredictions | None) -> str:
-    """Return the confusion matrix and reliability, or the residuals, of the last rows."""
-    if recent is None:
+def _intervals(outcome: Outcome, recent: LabelledPredictions) -> str:
+    """Return the intervals of the last rows, and their coverage and width over all rows."""
+    session, progress = outcome.session, outcome.progress
+    if recent.intervals is None or session.coverage is None:
         return ""
+    asked = percent(session.coverage)
+    svg = figures.draw_intervals(recent.labels, recent.values, recent.intervals, session.n_rows)
+    words = (
+        f"Band: {asked} intervals. Line: predictions. Dots: labels; red triangles are outside "
+        "their interval."
+    )
+    n_shown = min(len(recent.labels), figures.ROWS_IN_BAND)
+    title = f"The last {count(n_shown)} rows"
+    blocks = [figure(svg, words, title=title, is_broad=True)]
+    curve = figures.draw_progress(progress, "coverage", "Coverage", nominal=session.coverage)
+    if curve is not None:
+        words = f"The red line is {asked}, as requested. {_line_styles(progress)}"
+        blocks.append(figure(curve, words, title="Coverage"))
+    return section("intervals", "Intervals", side_by_side(*blocks))
+
+
+def _predictions(outcome: Outcome, recent: LabelledPredictions) -> str:
+    """Return the confusion matrix and reliability, or the residuals, of the last rows."""
     span = f"The last {count(len(recent.labels))} rows with a prediction."
-    if task == CLASSIFICATION:
+    if outcome.session.scheme.task == CLASSIFICATION:
         return section("classes", "Classes", paragraph(span, "key"), *_classes(recent))
-    return section("residuals", "Residuals", paragraph(span, "key"), _residuals(recent))
+    span += f" Red lines: medians of up to {figures.GROUPS} groups of equal size."
+    if len(recent.labels) > figures.MOST_POINTS:
+        span += f" At most {count(figures.MOST_POINTS)} points are drawn, evenly spaced in time."
+    blocks = _residuals(recent, outcome.session.n_rows)
+    return section("residuals", "Residuals", paragraph(span, "key"), blocks)
 
 
 def _classes(recent: LabelledPredictions) -> list[str]:
@@ -220,15 +261,14 @@ def _classes(recent: LabelledPredictions) -> list[str]:
     return blocks if len(counts) > UPRIGHT_CLASSES else [side_by_side(*blocks)]
 
 
-def _residuals(recent: LabelledPredictions) -> str:
-    scatter, histogram = figures.draw_residuals(recent.labels, recent.values)
+def _residuals(recent: LabelledPredictions, last_row: int) -> str:
+    drawn = figures.draw_residuals(recent.labels, recent.values, last_row)
+    over_rows, scatter, histogram = drawn
     outside = figures.count_outside(recent.labels - recent.values)
-    groups = f"The line connects the medians of up to {figures.GROUPS} groups of equal size."
-    if len(recent.labels) > figures.MOST_POINTS:
-        groups += f" At most {count(figures.MOST_POINTS)} points are drawn, evenly spaced in time."
     rest = f"{count(outside)} rows with larger residuals are not shown." if outside else ""
     return side_by_side(
-        figure(scatter, groups, title="Residuals against predictions"),
+        figure(over_rows, "", title="Residuals over the rows"),
+        figure(scatter, "", title="Residuals against predictions"),
         figure(histogram, rest, title="Histogram of residuals"),
     )
 
