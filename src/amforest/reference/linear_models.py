@@ -129,8 +129,6 @@ class LinearExperts:
     def __init__(self, n_codes: int) -> None:
         self.n_codes = n_codes  # features that are categories, which come first
         self.rows: list[Reals] = []
-        self.labels: list[float] = []  # as distances from the first
-        self.weights: list[float] = []
 
     def predict(self, x: Floats) -> Reals:
         """Return the mean and the squared scale of each."""
@@ -157,8 +155,6 @@ class LinearExperts:
             self.centers, self.scales = np.zeros((2, len(numbers)))
             self.experts = [LinearExpert(len(numbers), f) for f in self.FORGETTING]
         self.rows.append(numbers)
-        self.labels.append(y - self.first_label)
-        self.weights.append(weight)
         if len(self.rows).bit_count() == 1:
             self.set_scales()
         z, restored = self.standardise(numbers), self.restored()
