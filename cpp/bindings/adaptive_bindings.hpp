@@ -194,8 +194,7 @@ template <class Task> struct AdaptiveBindings {
 
     static double remembered_weight(const Forest &forest) {
         return without_gil([&] {
-            return forest.inspect_all(
-                [](const Forest &now) { return now.store().total_weight(); });
+            return forest.inspect_all([](const Forest &now) { return now.store().total_weight(); });
         });
     }
 

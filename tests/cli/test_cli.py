@@ -255,7 +255,7 @@ def test_inspect_shows_an_adaptive_regressor(prices):
     amf("run", prices, "-t", "price", "--trees", 2, "--save", "m.amf", "-q")
     memories = json.loads(amf("inspect", "m.amf", "--json").stdout)["memories"]
     assert [row["memory"] for row in memories] == amforest.load("m.amf").memory_names_
-    assert [row["regrows"] is None for row in memories] == 12 * [False] + 3 * [True]
+    assert [row["regrows"] is None for row in memories] == 12 * [False] + 4 * [True]
     assert "linear, 0.999" in amf("inspect", "m.amf").stdout
     labels, residuals = (amf("inspect", "m.amf", "--tree", k).stdout for k in (0, 23))
     assert labels.startswith("memory all: 1500 samples, mean ")

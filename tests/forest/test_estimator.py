@@ -410,7 +410,7 @@ def test_wrong_shapes_are_named_and_change_nothing(stream, method):
         (X[:0], y[:0], "0 sample"),
         (X[:5], y[:4], "inconsistent numbers of samples"),
         (X[0], y[:1], "2D array"),
-        (X[:3], np.stack([y[:3], y[:3]], axis=1), "y should be a 1d array|y must have"),
+        (X[:3], np.stack([y[:3], y[:3]], axis=1), "y should be a 1d array|y has shape"),
     ]:
         with pytest.raises(ValueError, match=message):
             learn(rows, labels)

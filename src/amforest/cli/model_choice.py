@@ -15,7 +15,7 @@ from amforest.cli.scheme import CLASSIFICATION, Scheme, load_with_scheme
 from amforest.cli.settings import ADAPTIVE, AMF, COVERAGE, Settings, open_source
 from amforest.reading import Batch
 
-ROWS_FOR_STEP = 100  # the rows from which the variance of the labels is estimated
+ROWS_FOR_TASK = 100  # whose labels tell whether they are classes or numbers
 
 
 def infer_model(settings: Settings) -> tuple[Any, Scheme]:
@@ -26,12 +26,12 @@ def infer_model(settings: Settings) -> tuple[Any, Scheme]:
 
 
 def read_first(settings: Settings, batches: Iterator[Batch]) -> list[Batch]:
-    """Return the batches from which the task and the step are inferred."""
+    """Return the batches from which the task is inferred."""
     first: list[Batch] = []
     for batch in batches:
         first.append(batch)
         are_strings = len(batch) and _labels([batch]).dtype.kind == "O"
-        if are_strings or settings.step is not None or sum(map(len, first)) >= ROWS_FOR_STEP:
+        if are_strings or settings.task is not None or sum(map(len, first)) >= ROWS_FOR_TASK:
             break
     if not sum(map(len, first)):
         raise CommandError("there are no rows with a label")
@@ -64,7 +64,8 @@ def build_model(
     if family == ADAPTIVE:
         model = (AdaptiveAMFClassifier if is_class else AdaptiveAMFRegressor)(**options)
     else:
-        options["step"] = _choose_step(settings, None if is_class else y)
+        if settings.step is not None:
+            options["step"] = settings.step
         model = (AMFClassifier if is_class else AMFRegressor)(**options)
     return model, {"scheme": scheme.to_json()}
 
@@ -116,15 +117,3 @@ def _load_model(settings: Settings, path: str, target: str) -> tuple[Any, dict[s
 
 def _labels(batches: list[Batch]) -> NDArray[Any]:
     return np.concatenate([batch.y for batch in batches if len(batch)])
-
-
-def _choose_step(settings: Settings, labels: Any) -> float:
-    """Return η: 1, or for numbers one that does not depend on their unit.
-
-    For pure noise the mean is best predicted with up to 1/4 of the inverse variance; signals allow
-    more.
-    """
-    if settings.step is not None or labels is None:
-        return 1.0 if settings.step is None else settings.step
-    variance = float(np.var(labels[:ROWS_FOR_STEP]))
-    return 1 / (4 * variance) if variance > 0 else 1.0

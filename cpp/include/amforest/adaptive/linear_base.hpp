@@ -12,7 +12,8 @@
 
 namespace amforest {
 
-// Linear parts use no more features than this: those that correlate most with the label.
+// Linear parts use no more features than this: bases those that correlate most with the label,
+// linear experts the first ones.
 inline constexpr std::size_t kMostLinear = 100;
 
 // A linear function of the columns of a tree. A missing value counts as the mean of its column,
