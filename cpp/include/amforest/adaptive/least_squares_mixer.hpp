@@ -102,6 +102,9 @@ class LeastSquaresMixer {
             for (std::size_t i = k + 1; i < n_; ++i) sum -= factor_[at(i, k)] * weights_[i];
             weights_[k] = sum / factor_[at(k, k)];
         }
+        // Only sums out of a file can be so far from those of any errors.
+        const auto is_sound = [](double weight) { return std::abs(weight) <= 1e6; };
+        if (!std::ranges::all_of(weights_, is_sound)) std::ranges::fill(weights_, 0.0);
     }
 
     std::size_t n_;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "amforest/adaptive/linear_base.hpp"
+#include "amforest/base/limits.hpp"
 
 namespace amforest {
 
@@ -33,10 +34,9 @@ class LinearExperts {
           image_(n_ + 1) {
         active_.reserve(n_);
         for (Expert &expert : experts_) {
-            expert.slopes.assign(n_ + 1, 0.0);
-            expert.inverse.assign((n_ + 1) * (n_ + 1), 0.0);
-            for (std::size_t j = 0; j < n_; ++j) at(expert, j, j) = 1 / kPenalty;
-            at(expert, n_, n_) = 1 / kInterceptPenalty;
+            expert.slopes.resize(n_ + 1);
+            expert.inverse.resize((n_ + 1) * (n_ + 1));
+            forget(expert);
         }
     }
 
@@ -86,8 +86,11 @@ class LinearExperts {
                 mean += expert.slopes[j] * z[j];
                 leverage += sum * z[j];
             }
-            out[2 * e] = mean;
-            out[2 * e + 1] = expert.variance() * (1 + leverage);
+            const double variance = expert.variance() * (1 + leverage);
+            // False for NaN, too, which only a file can bring about.
+            const bool is_sound = std::abs(mean) <= kLargestMean && variance <= kLargestSquare;
+            out[2 * e] = is_sound ? mean : reference_ + labels_.mean;
+            out[2 * e + 1] = is_sound ? std::max(variance, 0.0) : labels_.variance();
         }
         out[2 * experts_.size()] = reference_ + labels_.mean;
         out[2 * experts_.size() + 1] = labels_.variance() * (1 + 1 / labels_.weight);
@@ -99,8 +102,10 @@ class LinearExperts {
         ++n_rows_;
         if (std::has_single_bit(n_rows_)) set_scales();
         standardise(row, z_, false);
-        for (std::size_t e = 0; e < experts_.size(); ++e)
+        for (std::size_t e = 0; e < experts_.size(); ++e) {
             learn(experts_[e], kForgetting[e], y - reference_, weight);
+            if (!is_sound(experts_[e])) forget(experts_[e]);
+        }
         labels_.add(y - reference_, weight);
     }
 
@@ -108,23 +113,21 @@ class LinearExperts {
     template <class Use> void for_each(const Use &use) { visit(*this, use); }
     template <class Use> void for_each(const Use &use) const { visit(*this, use); }
     bool is_valid() const {
-        const auto is_number = [](double value) { return std::abs(value) <= 1e140; };
         for (const Feature &own : features_) {
-            const bool is_known = own.n > 0;
-            if (!is_number(own.n) || own.n < 0 || !is_number(own.mean) || !is_number(own.m2) ||
-                own.m2 < 0 || !is_number(own.center) || !is_number(own.scale) || own.scale < 0 ||
-                (is_known &&
-                 !(own.lower <= own.upper && is_number(own.lower) && is_number(own.upper))))
-                return false;
+            const bool has_range = own.lower <= own.upper &&
+                                   std::abs(own.lower) <= kLargestNumber &&
+                                   std::abs(own.upper) <= kLargestNumber;
+            const bool has_moments = own.n >= 0 && own.n <= kLargestNumber &&
+                                     std::abs(own.mean) <= kLargestNumber && own.m2 >= 0 &&
+                                     own.m2 <= kLargestNumber;
+            const bool has_scale = std::abs(own.center) <= kLargestNumber && own.scale >= 0 &&
+                                   own.scale <= kLargestNumber;
+            if (!has_moments || !has_scale || (own.n > 0 && !has_range)) return false;
         }
-        for (const Expert &expert : experts_)
-            if (!std::ranges::all_of(expert.slopes, is_number) ||
-                !std::ranges::all_of(expert.inverse, is_number) ||
-                !(expert.squares >= 0 && expert.squares <= 1e200) ||
-                !(expert.weight >= 0 && is_number(expert.weight)))
-                return false;
-        return is_number(reference_) && is_number(labels_.mean) && labels_.weight > 0 &&
-               labels_.weight <= 1e140 && labels_.squares >= 0 && labels_.squares <= 1e200;
+        return std::ranges::all_of(experts_, is_sound) && std::abs(reference_) <= kLargestLabel &&
+               std::abs(labels_.mean) <= 4 * kLargestLabel && labels_.weight > 0 &&
+               labels_.weight <= kMostAddedUp && labels_.squares >= 0 &&
+               labels_.squares <= kLargestSquares;
     }
     void set_n_rows(std::size_t n_rows) {
         n_rows_ = n_rows;
@@ -169,6 +172,25 @@ class LinearExperts {
         double squares = 0, weight = 0;
         double variance() const { return weight > 0 ? squares / weight : 0; }
     };
+
+    static constexpr double kLargestNumber = 1e140; // of which sums of products are finite
+    static constexpr double kLargestMean = 1e80, kLargestSquare = 1e160, kLargestSquares = 1e200;
+
+    // Whether rounding, or a file, has not made nonsense of it.
+    static bool is_sound(const Expert &expert) {
+        const auto is_number = [](double value) { return std::abs(value) <= kLargestNumber; };
+        return std::ranges::all_of(expert.slopes, is_number) &&
+               std::ranges::all_of(expert.inverse, is_number) && expert.squares >= 0 &&
+               expert.squares <= kLargestSquares && expert.weight >= 0 && is_number(expert.weight);
+    }
+
+    void forget(Expert &expert) {
+        std::ranges::fill(expert.slopes, 0.0);
+        std::ranges::fill(expert.inverse, 0.0);
+        for (std::size_t j = 0; j < n_; ++j) at(expert, j, j) = 1 / kPenalty;
+        at(expert, n_, n_) = 1 / kInterceptPenalty;
+        expert.squares = expert.weight = 0;
+    }
 
     template <class Self, class Use> static void visit(Self &self, const Use &use) {
         for (auto *value :

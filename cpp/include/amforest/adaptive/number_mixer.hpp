@@ -44,7 +44,9 @@ class NumberMixer {
         mean_.for_each(use);
         scale_.for_each(use);
     }
-    bool is_valid() const { return n_rows_ >= 0 && mean_.is_valid() && scale_.is_valid(); }
+    bool is_valid() const {
+        return n_rows_ >= 0 && n_rows_ <= 0x1.0p53 && mean_.is_valid() && scale_.is_valid();
+    }
 
   private:
     double n_rows_ = 0; // learned

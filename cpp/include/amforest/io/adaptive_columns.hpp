@@ -253,7 +253,8 @@ template <class Task> class AdaptiveRestorer {
                         (size == 0 || flat_.has_base[t] == 1),
                     "base_sizes must add up");
             if (flat_.has_base[t] == 0) return base;
-            require(is_number(flat_.base_intercepts[t]), "base_intercepts must be finite");
+            require(std::abs(flat_.base_intercepts[t]) <= kLargestTerm,
+                    "base_intercepts must lie within ±1e78");
             base.make_room(n_columns);
             base.set(flat_.base_intercepts[t]);
             for (std::size_t k = 0; k < size; ++k, ++next_term_) {
@@ -262,16 +263,17 @@ template <class Task> class AdaptiveRestorer {
                             (k == 0 || column > flat_.base_columns[next_term_ - 1]),
                         "base_columns must be increasing columns");
                 const auto values = flat_.base_terms.subspan(4 * next_term_, 4);
-                require(std::ranges::all_of(values, is_number) && values[2] <= values[3],
-                        "base_terms must be finite, and ranges in order");
+                const double widest =
+                    std::max(std::abs(values[2] - values[1]), std::abs(values[3] - values[1]));
+                require(values[2] <= values[3] && std::abs(values[0]) * widest <= kLargestTerm,
+                        "base_terms must be finite, with ranges in order");
                 base.add({column, values[0], values[1], values[2], values[3]});
             }
         }
         return base;
     }
 
-    // Far below the largest double, so that sums of products are finite.
-    static bool is_number(double value) { return std::abs(value) <= 1e140; }
+    static constexpr double kLargestTerm = 1e78; // of a base: labels lie within ±1e75
 
     void restore_experts(std::size_t n_rows) {
         read_state(flat_.mixer_state, forest_.mixer(), "mixer_state must be that of a mixer");
