@@ -64,8 +64,11 @@ class ClassTask:
     mixer_rate: float = 0.01
     has_linear_experts = False
     cuts_between_rows = False
-    margin = 1.0
     gain = staticmethod(gain)
+
+    def margin(self, y: Reals, weight: Reals) -> float:
+        """Return 0: the first of equal splits is the best."""
+        return 0.0
 
     def new_tree(self, rng: Generator, **options: Any) -> Tree:
         return Tree(lambda: ClassCounts(self.n_classes, self.dirichlet), rng, **options)

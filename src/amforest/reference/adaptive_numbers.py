@@ -17,7 +17,7 @@ from amforest.reference.student_t import StudentT, StudentTree
 def gain(values: Floats, threshold: float, y: Reals, weight: Reals) -> float:
     """Return by how much a split reduces the sum of squares: n_0 n_1 / n (ȳ_0 - ȳ_1)².
 
-    Only of the rows whose value is not missing. A part of 1e-15 of it is rounding: no gain.
+    Only of the rows whose value is not missing.
     """
     labels = y - np.average(y, weights=weight)  # so that little cancels
     left, right = values <= threshold, values > threshold
@@ -26,8 +26,15 @@ def gain(values: Floats, threshold: float, y: Reals, weight: Reals) -> float:
         return 0.0
     means = (weight[side] @ labels[side] for side in (left, right))
     distance = next(means) / n_left - next(means) / n_right
-    reduction = float(n_left * n_right / (n_left + n_right) * distance**2)
-    return reduction if reduction > 1e-15 * (weight @ labels**2) else 0.0
+    return float(n_left * n_right / (n_left + n_right) * distance**2)
+
+
+def margin(y: Reals, weight: Reals) -> float:
+    """Return by how much a better split must be better: 1e-7 of the sum of squares.
+
+    So rounding, which depends on the unit and the origin of labels, decides nothing.
+    """
+    return float(1e-7 * (weight @ (y - np.average(y, weights=weight)) ** 2))
 
 
 def mean_of(values: Reals) -> float:
@@ -140,8 +147,8 @@ class NumberTask:
 
     has_linear_experts = True
     cuts_between_rows = True
-    margin = 1 + 1e-9  # a better split is better by more than rounding
     gain = staticmethod(gain)
+    margin = staticmethod(margin)
 
     def new_tree(self, rng: Generator, **options: Any) -> StudentTree:
         return StudentTree(StudentT, rng, **options)

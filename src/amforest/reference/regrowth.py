@@ -60,7 +60,6 @@ class Task(Protocol):
 
     has_linear_experts: bool
     cuts_between_rows: bool  # thresholds lie between two random rows; or anywhere in the range
-    margin: float  # the gain of a better split is larger by this factor
 
     def new_tree(self, rng: Generator, **options: Any) -> Tree: ...
     def new_mixer(self, n_experts: int) -> Mixer: ...
@@ -70,6 +69,9 @@ class Task(Protocol):
 
     def gain(self, values: Floats, threshold: float, y: Reals, weight: Reals) -> float:
         """Return how much a split tells about the labels."""
+
+    def margin(self, y: Reals, weight: Reals) -> float:
+        """Return by how much the gain of a better split must be larger."""
 
     def join(self, by_tree: Reals) -> Reals:
         """Return the prediction of a group from those of its trees."""
@@ -330,11 +332,12 @@ class Regrowth:
             j = int(columns[rng.discrete(lengths.astype(np.float32))])
             return j, self.tree.choose_threshold(float(v.lower[j]), float(v.upper[j]))
         best, best_gain = (0, 0.0), -math.inf
+        margin = self.forest.task.margin(self.y[sample], self.weight[sample])
         for _ in range(self.n_tried(sample)):
             j = int(columns[rng.below(len(columns))])
             split = j, self.tree.choose_threshold(*self.ends(v, j, sample, rng))
             its_gain = self.gain_of(*split, sample)
-            if its_gain > best_gain * self.forest.task.margin:
+            if its_gain > best_gain + margin:
                 best, best_gain = split, its_gain
         return best
 

@@ -319,7 +319,7 @@ template <class Task> class Grower {
         for (std::size_t c = 0; c < n_candidates; ++c) {
             const Cut cut = draw_candidate(splittable_[rng.below(splittable_.size())], rng);
             const double gain = gain_of(cut, columns);
-            if (gain <= best_gain * Labels::Gain::kMargin) continue;
+            if (gain <= best_gain + sample_.gain.margin()) continue;
             best_gain = gain;
             best = cut;
         }

@@ -17,7 +17,6 @@ namespace amforest {
 class ClassGain {
   public:
     using Label = std::uint32_t;
-    static constexpr double kMargin = 1; // the first of equal ones is the best
 
     void make_room(std::size_t n_rows, std::size_t n_classes) {
         labels_.reserve(n_rows);
@@ -63,7 +62,7 @@ class ClassGain {
         for (const Label y : present_) place_[y] = 1;
     }
 
-    bool is_pure() const { return present_.size() <= 1; }
+    static double margin() { return 0; } // the first of equal splits is the best
     std::size_t size() const { return labels_.size(); }
     double total_weight() const {
         double sum = 0;

@@ -17,11 +17,9 @@ class VarianceGain {
   public:
     using Label = double;
 
-    // Splits into the same rows must tie whatever the unit of the labels, so that the first wins: a
-    // better one is better by more than rounding.
-    static constexpr double kMargin = 1 + 1e-9;
-    // A smaller part of the sum of squares is rounding: such a split gains nothing.
-    static constexpr double kLeastPart = 1e-15;
+    // Of the sum of squares: splits whose gains differ by less are equal. So rounding, which
+    // depends on the unit and the origin of labels, decides nothing.
+    static constexpr double kTie = 1e-7;
 
     void make_room(std::size_t n_rows, std::size_t) {
         labels_.reserve(n_rows);
@@ -51,15 +49,16 @@ class VarianceGain {
         for (std::size_t i = 0; i < labels_.size(); ++i) total_.add(labels_[i], weights_[i]);
         const double mean = total_.weight > 0 ? total_.sum / total_.weight : 0;
         for (double &y : labels_) y -= mean;
-        total_.sum = least_ = 0;
+        total_.sum = margin_ = 0;
         for (std::size_t i = 0; i < labels_.size(); ++i) {
             total_.sum += weights_[i] * labels_[i];
-            least_ += kLeastPart * (weights_[i] * labels_[i] * labels_[i]);
+            margin_ += kTie * (weights_[i] * labels_[i] * labels_[i]);
         }
     }
 
     std::size_t size() const { return labels_.size(); }
     double total_weight() const { return total_.weight; }
+    double margin() const { return margin_; } // by which a better split must be better
 
     // `values` of the feature, one for each row.
     double of(std::span<const float> values, float threshold, bool has_gaps) const {
@@ -92,12 +91,11 @@ class VarianceGain {
         }
     };
 
-    double reduction(const Sum &left, const Sum &node) const {
+    static double reduction(const Sum &left, const Sum &node) {
         const double right = node.weight - left.weight;
         if (!(left.weight > 0 && right > 0)) return 0;
         const double distance = left.sum / left.weight - (node.sum - left.sum) / right;
-        const double gain = left.weight * right / node.weight * (distance * distance);
-        return gain > least_ ? gain : 0;
+        return left.weight * right / node.weight * (distance * distance);
     }
 
     double of_any(std::span<const float> values, float threshold) const {
@@ -112,7 +110,7 @@ class VarianceGain {
 
     std::vector<double> labels_, weights_;
     Sum total_;
-    double least_ = 0;
+    double margin_ = 0;
     bool has_equal_weights_ = true; // all are 1
 };
 
