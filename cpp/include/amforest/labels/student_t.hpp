@@ -359,4 +359,6 @@ class StudentT {
     Pool<Moments> inner_, leaves_;
 };
 
+static_assert(LabelModel<StudentT>);
+
 } // namespace amforest
