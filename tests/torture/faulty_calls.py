@@ -245,6 +245,15 @@ def adapting(of: Models) -> Iterator[Call]:
     yield Call(
         "test-then-train, adaptive", of.adaptive, lambda m: m.partial_fit_predict_proba(X, y)
     )
+    numbers = of.adaptive_numbers
+    yield Call("partial_fit, adaptive numbers", numbers, lambda m: learn(m, X, of.y))
+    yield Call("learn_one, adaptive numbers", numbers, lambda m: m.learn_one(X[0].tolist(), 1.5))
+    yield Call(
+        "test-then-train, adaptive numbers", numbers, lambda m: m.partial_fit_predict(X, of.y)
+    )
+    yield Call("grow, adaptive numbers", numbers, grow)
+    yield Call("predict, adaptive numbers", numbers, lambda m: m.predict_interval(X))
+    yield Call("by_memory, adaptive numbers", numbers, lambda m: m.predict_by_memory(X))
     yield Call("grow, adaptive", of.adaptive, grow)
     yield Call("predict, adaptive", of.adaptive, lambda m: m.predict_proba(X))
     yield Call("predict_one, adaptive", of.adaptive, lambda m: m.predict_proba_one(X[0].tolist()))

@@ -466,6 +466,7 @@ template <class Task> class AdaptiveForest {
         resize(mixtures_, n_trees() * Labels::mixture_size(next));
         resize(by_expert_, n_experts() * tree_size);
         resize(mixed_, output_size(next));
+        resize(expert_scratch_, experts_.scratch_size());
         const std::size_t width = padded(common_.columns.size());
         resize(encoded_, (common_.columns.have_codes() ? n_trees() : 1) * n_chunk * width);
     }
@@ -608,7 +609,7 @@ template <class Task> class AdaptiveForest {
             std::ranges::fill(by_expert, 0.0);
             for (std::size_t t = 0; t < n_trees(); ++t)
                 add_to(by_expert, t, prediction_of(t, X.n_rows, i));
-            experts_.predict(X[i], by_expert.subspan(n_groups() * size));
+            experts_.predict(X[i], by_expert.subspan(n_groups() * size), expert_scratch_);
             mixer_.mix(by_expert, mixed);
             if (out != nullptr) std::ranges::copy(mixed, out + i * n_outputs);
             if (weight_of(i) == 0) continue;
@@ -693,9 +694,11 @@ template <class Task> class AdaptiveForest {
                             [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
                                 add_to({out + (i - first) * n_each, n_each}, t, prediction);
                             });
+        std::vector<double> scratch(experts_.scratch_size());
         for (std::size_t i = first; i < last; ++i)
             experts_.predict(
-                X[i], {out + (i - first) * n_each + n_groups() * size, Experts::size() * size});
+                X[i], {out + (i - first) * n_each + n_groups() * size, Experts::size() * size},
+                scratch);
     }
 
     // Calls use(tree, row, x as the tree sees it).
@@ -722,7 +725,7 @@ template <class Task> class AdaptiveForest {
     SharedLock lock_;        // many may predict, or one may learn
     const Batch *has_room_for_ = nullptr; // for all its rows
     // Scratch of the learner.
-    std::vector<double> by_tree_, mixtures_, by_expert_, mixed_;
+    std::vector<double> by_tree_, mixtures_, by_expert_, mixed_, expert_scratch_;
     std::vector<float> encoded_;
 };
 

@@ -69,9 +69,9 @@ class LinearFit {
         const std::size_t n = std::min(n_columns, kMostLinear);
         if (columns_.size() < n_columns) columns_.resize(n_columns);
         order_.reserve(n_columns);
-        if (z_.size() >= n) return;
-        for (std::vector<double> *values : {&z_, &slopes_, &center_, &scale_}) values->resize(n);
-        gram_.resize(n * (n + 1) / 2);
+        for (std::vector<double> *values : {&z_, &slopes_, &center_, &scale_})
+            if (values->size() < n) values->resize(n); // each for itself: any of them may fail
+        if (gram_.size() < n * (n + 1) / 2) gram_.resize(n * (n + 1) / 2);
     }
     std::size_t bytes() const {
         return columns_.size() * sizeof(Moments) + gram_.size() * sizeof(double);

@@ -68,13 +68,13 @@ class LinearExperts {
         return kForgetting.size() * (n + 1) * (n + 2) * sizeof(double) + n * sizeof(Feature);
     }
 
-    // The mean and the squared scale of each expert.
-    void predict(const float *row, std::span<double> out) const {
+    // The mean and the squared scale of each expert; `z` is scratch of `scratch_size`.
+    std::size_t scratch_size() const { return n_ + 1; }
+    void predict(const float *row, std::span<double> out, std::span<double> z) const {
         if (n_rows_ == 0) {
             std::ranges::fill(out, 0.0);
             return;
         }
-        std::vector<double> &z = scratch(n_ + 1);
         standardise(row, z, true);
         for (std::size_t e = 0; e < experts_.size(); ++e) {
             const Expert &expert = experts_[e];
@@ -212,14 +212,8 @@ class LinearExperts {
         return expert.inverse[j * (n_ + 1) + k];
     }
 
-    static std::vector<double> &scratch(std::size_t size) {
-        thread_local std::vector<double> kept; // predicting may run in several threads
-        if (kept.size() < size) kept.resize(size);
-        return kept;
-    }
-
     // Missing values are at the center; predictions go no further than the values learned.
-    void standardise(const float *row, std::vector<double> &z, bool is_clamped) const {
+    void standardise(const float *row, std::span<double> z, bool is_clamped) const {
         for (std::size_t j = 0; j < n_; ++j) {
             const Feature &own = features_[j];
             auto value = static_cast<double>(row[first_ + j]);
@@ -315,7 +309,8 @@ struct NoExperts {
     static std::size_t size() { return 0; }
     static std::size_t bytes() { return 0; }
     static std::size_t bytes_for(std::size_t) { return 0; }
-    void predict(const float *, std::span<double>) const {}
+    static std::size_t scratch_size() { return 0; }
+    void predict(const float *, std::span<double>, std::span<double>) const {}
     template <class Label> void learn(const float *, Label, double) {}
 };
 
