@@ -236,7 +236,8 @@ class StudentT {
             require(is_between(n, 0.0, kMost) && is_sum_of_weights(n),
                     "n_samples must not be negative, and not too large");
             require(std::abs(mean) <= kLargestMean, "mean must be finite and lie within ±1e80");
-            require(is_between(m2, 0.0, kLargestMean * kLargestMean * kMost),
+            // Learning keeps it so: no label is further than that from a mean.
+            require(is_between(m2, 0.0, 5 * kLargestMean * kLargestMean * n),
                     "m2 must not be negative, and not too large");
             require(constant <= 1, "constant must be 0 or 1");
             to.moments(v) = {mean, n, m2, constant == 1};
