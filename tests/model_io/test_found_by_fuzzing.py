@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from amforest import AdaptiveAMFClassifier, AMFClassifier, AMFRegressor
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest._forest.core_handle import restore_core
 from amforest.baselines import MondrianForestClassifier
 from amforest.river import AMFClassifier as RiverClassifier
@@ -120,4 +120,25 @@ def test_a_regrowth_that_would_outlast_its_rows_is_refused():
     trees = state["trees"]
     trees["regrowth_credit"] = np.where(trees["is_regrown"] == 1, -(10**9), 0)
     with pytest.raises(ValueError, match="regrowth_credit must be in its range"):
+        restore_core(state)
+
+
+def test_all_missing_values_have_the_same_bits():
+    """np.fmin of a signalling NaN and a number is NaN."""
+    model = AMFClassifier(1, classes=[0, 1], random_state=0)
+    model.partial_fit([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]], [0, 1, 0])
+    state = model._core.state()
+    before = state["trees"]["lower"].tobytes()
+    signalling = np.frombuffer(np.uint32(0x7FA00001).tobytes(), np.float32)
+    lower = state["trees"]["lower"] = state["trees"]["lower"].copy()
+    lower.view(np.uint32)[np.isnan(lower)] = signalling.view(np.uint32)[0]
+    assert lower.tobytes() != before
+    assert restore_core(state).state()["trees"]["lower"].tobytes() == before
+
+
+def test_squares_that_no_labels_have_are_refused():
+    model = AdaptiveAMFRegressor(1, memories=(20,), random_state=0)
+    state = model.fit([[0.0], [1.0], [2.0]], [1.0, 2.0, 4.0])._core.state()
+    state["trees"]["m2"] = np.full_like(state["trees"]["m2"], 1e170)
+    with pytest.raises(ValueError, match="m2 must not be negative, and not too large"):
         restore_core(state)

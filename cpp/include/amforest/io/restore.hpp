@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -289,8 +290,12 @@ template <class Partition, LabelModel Labels> class Restorer {
         const auto kind = static_cast<LeafKind>(value_at(flat_.kind, leaf_));
         const auto lower = row_at(flat_.lower, leaf_, n);
         const auto upper = kind == LeafKind::kBox ? row_at(flat_.upper, box_++, n) : lower;
-        std::ranges::copy(lower, range_.lower.begin());
-        std::ranges::copy(upper, range_.upper.begin());
+        // What is missing has the same bits everywhere.
+        const auto with_one_nan = [](float value) {
+            return std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value;
+        };
+        std::ranges::transform(lower, range_.lower.begin(), with_one_nan);
+        std::ranges::transform(upper, range_.upper.begin(), with_one_nan);
         std::ranges::copy(row_at(flat_.seen, leaf_, words), range_.seen.begin());
         const FlatLeaf leaf{kind, lower, upper, range_};
         check_leaf(leaf);
