@@ -36,7 +36,110 @@ from amforest._forest.losses import Floats
 from amforest.distribution import PredictiveDistribution
 
 
-class AMFRegressor(RegressorMixin, Estimator):
+class ForestRegressor(RegressorMixin, Estimator):
+    """The base of all regressors that are forests. A core predicts the mean first."""
+
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn the rows of X, in their order, on top of what was learned before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The features. They are stored as float32; NaN is a missing value.
+        y : array-like of shape (n_samples,)
+            The labels, within ±1e75.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; a row of weight 0 is not learned.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, sample_weight=sample_weight)
+
+    def partial_fit_predict(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Floats:
+        """Test, then train: predict each row just before it is learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Entry i is what `predict` returned after rows 0 to i - 1 were learned; 0 before the
+            first row.
+        """
+        return self._test_then_train(X, y, sample_weight)[:, 0]
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """Predict the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._run(self._fitted(), "predict", X)[:, 0]
+
+    def predict_one(self, x: Sequence[float] | NDArray[Any]) -> float:
+        """Predict the label of one row, fast.
+
+        Parameters
+        ----------
+        x : sequence of n_features numbers
+
+        Returns
+        -------
+        float
+        """
+        return float(predict_row(self._fitted(), x)[0])
+
+    def predict_by_tree(self, X: ArrayLike) -> Floats:
+        """Predict the labels with each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_trees)
+            In an adaptive forest, the trees of the first group come first.
+        """
+        return self._run(self._fitted(), "predict_by_tree", X)[:, :, 0]
+
+    def _test_then_train(self, X: ArrayLike, y: ArrayLike, sample_weight: Any) -> Floats:
+        return np.concatenate(self._predict_then_learn(X, y, sample_weight=sample_weight))
+
+    def _validate_labels(self, y: ArrayLike) -> ArrayLike:
+        if y is None:
+            return y
+        with argument_named("y"):
+            labels: Floats = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        if labels.ndim == 2 and labels.shape[1] > 1:
+            raise ValueError(
+                f"y has shape {labels.shape}; a forest learns one label per row: wrap it in "
+                "scikit-learn's MultiOutputRegressor"
+            )
+        return labels
+
+    def _new_labels(self, labels: NDArray[Any], classes: Any) -> Labels:
+        return NumberLabels()
+
+    def _new_core(self, labels: Any, **features: Any) -> Core:
+        return build_core(**features)
+
+
+class AMFRegressor(ForestRegressor):
     """Aggregated Mondrian forest for regression.
 
     An online random forest: trees grow one sample at a time, and the prediction of each tree is
@@ -178,83 +281,6 @@ class AMFRegressor(RegressorMixin, Estimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn the rows of X, in their order, on top of what was learned before.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The features. They are stored as float32; NaN is a missing value.
-        y : array-like of shape (n_samples,)
-            The labels, within ±1e75.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w rows; a row of weight 0 is not learned.
-
-        Returns
-        -------
-        self
-        """
-        return self._learn(X, y, sample_weight=sample_weight)
-
-    def partial_fit_predict(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Floats:
-        """Test, then train: predict each row just before it is learned.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `partial_fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Entry i is what `predict` returned after rows 0 to i - 1 were learned; 0 before the
-            first row.
-        """
-        return np.concatenate(self._predict_then_learn(X, y, sample_weight=sample_weight))[:, 0]
-
-    def predict(self, X: ArrayLike) -> Floats:
-        """Predict the labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._run(self._fitted(), "predict", X)[:, 0]
-
-    def predict_one(self, x: Sequence[float] | NDArray[Any]) -> float:
-        """Predict the label of one row, fast.
-
-        Parameters
-        ----------
-        x : sequence of n_features numbers
-
-        Returns
-        -------
-        float
-        """
-        return float(predict_row(self._fitted(), x)[0])
-
-    def predict_by_tree(self, X: ArrayLike) -> Floats:
-        """Predict the labels with each tree; `predict` is their mean.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_estimators)
-        """
-        return self._run(self._fitted(), "predict_by_tree", X)[:, :, 0]
-
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         # A leaf that is charged for predicting 0 starts with weight exp(-step y²): with labels
@@ -277,17 +303,8 @@ class AMFRegressor(RegressorMixin, Estimator):
     def _box(self, encoder: Encoder) -> Features | None:
         return box_of(self, encoder)
 
-    def _validate_labels(self, y: ArrayLike) -> ArrayLike:
-        return checked_numbers(y)
 
-    def _new_labels(self, labels: NDArray[Any], classes: Any) -> Labels:
-        return NumberLabels()
-
-    def _new_core(self, labels: Any, **features: Any) -> Core:
-        return build_core(**features)
-
-
-class AdaptiveAMFRegressor(RegressorMixin, Estimator):
+class AdaptiveAMFRegressor(ForestRegressor):
     """Adaptive forest for regression: predicts a distribution, follows drift, needs no scaling.
 
     Groups of aggregated Mondrian trees remember different numbers of rows, and are regrown from
@@ -450,45 +467,7 @@ class AdaptiveAMFRegressor(RegressorMixin, Estimator):
     def _n_trees(self) -> int:
         return count_trees(self._groups(), int(self.n_estimators))
 
-    def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn the rows of X, in their order, on top of what was learned before.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The features. They are stored as float32; NaN is a missing value.
-        y : array-like of shape (n_samples,)
-            The labels, within ±1e75.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w rows; a row of weight 0 is not learned.
-
-        Returns
-        -------
-        self
-        """
-        return self._learn(X, y, sample_weight=sample_weight)
-
     # Test, then train
-
-    def partial_fit_predict(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Floats:
-        """Test, then train: predict each row just before it is learned.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `partial_fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Entry i is what `predict` returned after rows 0 to i - 1 were learned; 0 before the
-            first row.
-        """
-        return self._test_then_train(X, y, sample_weight)[:, 0].copy()
 
     def partial_fit_predict_dist(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -601,19 +580,6 @@ class AdaptiveAMFRegressor(RegressorMixin, Estimator):
         """
         return self.predict_dist(X).quantiles(ends_of(coverage))
 
-    def predict_one(self, x: Sequence[float] | NDArray[Any]) -> float:
-        """Predict the label of one row, fast.
-
-        Parameters
-        ----------
-        x : sequence of n_features numbers
-
-        Returns
-        -------
-        float
-        """
-        return float(predict_row(self._fitted(), x)[0])
-
     def predict_by_memory(self, X: ArrayLike) -> Floats:
         """Predict the labels with each group and each linear regression, before they are mixed.
 
@@ -627,23 +593,6 @@ class AdaptiveAMFRegressor(RegressorMixin, Estimator):
         """
         return self._run(self._fitted(), "predict_by_expert", X)[:, :, 0]
 
-    def predict_by_tree(self, X: ArrayLike) -> Floats:
-        """Predict the labels with each tree.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_trees)
-            The trees of the first group come first.
-        """
-        return self._run(self._fitted(), "predict_by_tree", X)[:, :, 0]
-
-    def _test_then_train(self, X: ArrayLike, y: ArrayLike, sample_weight: Any) -> Floats:
-        return np.concatenate(self._predict_then_learn(X, y, sample_weight=sample_weight))
-
     def _groups(self) -> list[Group]:
         memories = checked_memories(self, "memories")
         return [
@@ -653,15 +602,9 @@ class AdaptiveAMFRegressor(RegressorMixin, Estimator):
     def _options(self, n_features: int) -> Options:
         return adaptive_tree_options(self, step=1.0, charge_first=True, split_prior=(0.8, 0.0))
 
-    def _validate_labels(self, y: ArrayLike) -> ArrayLike:
-        return checked_numbers(y)
-
-    def _new_labels(self, labels: NDArray[Any], classes: Any) -> Labels:
-        return NumberLabels()
-
     def _new_core(self, labels: Any, **features: Any) -> Core:
         del features["bounds"]
-        return build_core(**core_arguments(self, self._groups()), **features)
+        return super()._new_core(labels, **core_arguments(self, self._groups()), **features)
 
 
 def ends_of(coverage: float) -> Floats:
@@ -669,17 +612,3 @@ def ends_of(coverage: float) -> Floats:
     if not (isinstance(coverage, Real) and 0 < float(coverage) < 1):
         raise ValueError(f"coverage is {coverage!r}; it must be a number within (0, 1)")
     return np.array([(1 - float(coverage)) / 2, (1 + float(coverage)) / 2])
-
-
-def checked_numbers(y: ArrayLike) -> ArrayLike:
-    """Return labels as numbers; an error where a row has several."""
-    if y is None:
-        return y
-    with argument_named("y"):
-        labels: Floats = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    if labels.ndim == 2 and labels.shape[1] > 1:
-        raise ValueError(
-            f"y has shape {labels.shape}; a forest learns one label per row: wrap it in "
-            "scikit-learn's MultiOutputRegressor"
-        )
-    return labels
