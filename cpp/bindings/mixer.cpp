@@ -1,5 +1,5 @@
 // amforest._core.Mixer: the mixer of an adaptive forest by itself, for tests.
-#include "amforest/adaptive/mixer.hpp"
+#include "amforest/adaptive/logistic_mixer.hpp"
 
 #include "bindings.hpp"
 

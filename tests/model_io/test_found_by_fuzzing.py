@@ -142,3 +142,15 @@ def test_squares_that_no_labels_have_are_refused():
     state["trees"]["m2"] = np.full_like(state["trees"]["m2"], 1e170)
     with pytest.raises(ValueError, match="m2 must not be negative, and not too large"):
         restore_core(state)
+
+
+@pytest.mark.parametrize("Model", [AMFClassifier, AdaptiveAMFClassifier, AdaptiveAMFRegressor])
+def test_the_sign_of_a_missing_value_is_not_saved(Model):
+    """0 * inf is -NaN on most machines, np.nan is NaN."""
+    X = np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]] * 8, dtype=np.float32)
+    y = [0, 1, 1] * 8
+    saved = [
+        Model(1, random_state=0).partial_fit(some, y).to_bytes()
+        for some in (X, np.where(np.isnan(X), -X, X))
+    ]
+    assert saved[0] == saved[1]

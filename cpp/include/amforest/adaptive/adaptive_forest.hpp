@@ -433,6 +433,21 @@ template <class Task> class AdaptiveForest {
                 trees_[t].arena().n_leaves() + n_rows >= trees_[t].max_leaves());
     }
 
+    // Whether a tree would count more than it can, or one that is regrown from the store.
+    bool weighs_too_much(std::size_t n_rows, std::span<const double> weights) const {
+        double in_tree = 0, in_store = store_.total_weight();
+        for (const Tree &tree : trees_) in_tree = std::max(in_tree, tree.total_weight());
+        if (weights.empty()) {
+            in_tree += static_cast<double>(n_rows);
+            in_store += static_cast<double>(n_rows);
+        }
+        for (const double weight : weights) {
+            in_tree += weight;
+            in_store += std::ceil(weight);
+        }
+        return std::max(in_tree, in_store) > Labels::kMost;
+    }
+
     // Room for all that learning the rows may need, before anything changes.
     void make_room(std::size_t n_rows, std::span<const double> weights,
                    const Parameters *parameters) {
@@ -628,19 +643,6 @@ template <class Task> class AdaptiveForest {
     // Predicting
 
     std::size_t tree_size() const { return Labels::prediction_size(*common_.parameters); }
-
-    // Whether a tree would count more than it can, or one that is regrown from the store.
-    bool weighs_too_much(std::size_t n_rows, std::span<const double> weights) const {
-        double in_tree = 0, in_store = store_.total_weight();
-        for (const Tree &tree : trees_) in_tree = std::max(in_tree, tree.total_weight());
-        if (weights.empty()) in_tree += static_cast<double>(n_rows);
-        if (weights.empty()) in_store += static_cast<double>(n_rows);
-        for (const double weight : weights) {
-            in_tree += weight;
-            in_store += std::ceil(weight);
-        }
-        return std::max(in_tree, in_store) > Labels::kMost;
-    }
 
     template <class Work>
     static void for_each_block(std::size_t n_rows, std::size_t n_threads, const Work &work) {

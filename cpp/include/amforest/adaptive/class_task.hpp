@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "amforest/adaptive/linear_experts.hpp"
-#include "amforest/adaptive/mixer.hpp"
+#include "amforest/adaptive/logistic_mixer.hpp"
 #include "amforest/base/rng.hpp"
 #include "amforest/labels/class_counts.hpp"
 

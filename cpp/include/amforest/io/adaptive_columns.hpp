@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "amforest/adaptive/adaptive_forest.hpp"
+#include "amforest/io/one_nan.hpp"
 #include "amforest/io/restore.hpp"
 
 namespace amforest {
@@ -124,8 +125,7 @@ AdaptiveColumns<Task, Owned> flatten_memory(const AdaptiveForest<Task> &forest) 
     flat.columns = common.columns.features();
     const std::size_t n_features = common.layout.n_features();
     for (std::size_t i = store.first(); i < store.end(); ++i) {
-        const float *x = store.features(i);
-        flat.row_features.insert(flat.row_features.end(), x, x + n_features);
+        append_with_one_nan(flat.row_features, {store.features(i), n_features});
         flat.row_labels.push_back(store.label(i));
         flat.row_weights.push_back(store.weight(i));
     }

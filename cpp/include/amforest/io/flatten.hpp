@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "amforest/forest.hpp"
+#include "amforest/io/one_nan.hpp"
 #include "amforest/io/tree_table.hpp"
 
 namespace amforest {
@@ -76,8 +77,8 @@ void append_leaf(FlatForest<Labels, Owned> &flat, Range &range, bool is_empty, s
                                      : LeafKind::kBox;
     flat.feature.push_back(-1);
     flat.kind.push_back(static_cast<std::uint8_t>(kind));
-    flat.lower.insert(flat.lower.end(), lower.begin(), lower.end());
-    if (kind == LeafKind::kBox) flat.upper.insert(flat.upper.end(), upper.begin(), upper.end());
+    append_with_one_nan(flat.lower, lower);
+    if (kind == LeafKind::kBox) append_with_one_nan(flat.upper, upper);
     flat.seen.insert(flat.seen.end(), range.seen.begin(), range.seen.end());
 }
 

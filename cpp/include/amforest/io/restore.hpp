@@ -9,13 +9,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "amforest/io/flatten.hpp"
+#include "amforest/io/one_nan.hpp"
 
 namespace amforest {
 
@@ -290,10 +290,6 @@ template <class Partition, LabelModel Labels> class Restorer {
         const auto kind = static_cast<LeafKind>(value_at(flat_.kind, leaf_));
         const auto lower = row_at(flat_.lower, leaf_, n);
         const auto upper = kind == LeafKind::kBox ? row_at(flat_.upper, box_++, n) : lower;
-        // What is missing has the same bits everywhere.
-        const auto with_one_nan = [](float value) {
-            return std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value;
-        };
         std::ranges::transform(lower, range_.lower.begin(), with_one_nan);
         std::ranges::transform(upper, range_.upper.begin(), with_one_nan);
         std::ranges::copy(row_at(flat_.seen, leaf_, words), range_.seen.begin());

@@ -1,4 +1,5 @@
-// The mixer: one prediction from those of the groups, by online gradient descent on log-loss.
+// The mixer of classes: one prediction from those of the groups, by online gradient descent on
+// log-loss.
 //
 //     l_gk = log((1 - eps) p_g(k) + eps / K),   p(k) ~ exp(sum over g of u_g l_gk).
 //
