@@ -315,7 +315,7 @@ class AdaptiveAMFRegressor(ForestRegressor):
 
     Parameters
     ----------
-    n_estimators : int, default=5
+    n_estimators : int, default=3
         The number of trees of each group.
     memories : sequence of int or None, default=(None, 4000, 1000, 250, 60, 15)
         For each of them two groups of trees that remember so many rows, at least 8: one learns the
@@ -405,7 +405,7 @@ class AdaptiveAMFRegressor(ForestRegressor):
 
     def __init__(
         self,
-        n_estimators: int = 5,
+        n_estimators: int = 3,
         *,
         memories: Sequence[int | None] = (None, 4000, 1000, 250, 60, 15),
         n_candidates: int = 30,

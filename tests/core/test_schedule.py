@@ -1,18 +1,21 @@
-"""When trees are regrown: staggered, at doublings, then each half memory."""
+"""When trees are regrown: staggered, at doublings, then each memory, or each half of it."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
-from adaptive_forests import LONGEST, PLAIN, adaptive
+from adaptive_forests import LONGEST, PLAIN, adaptive, adaptive_regressor
 
+from amforest._core import AdaptiveClassifierForest
 from amforest.reference.adaptive import next_regrow
 
 
 def observed_starts(forest, n_rows):
     """Return the rows at which each tree of a forest is regrown: its next row is set then."""
-    X, y = np.zeros((n_rows, 1), dtype=np.float32), np.zeros(n_rows, dtype=np.uint32)
+    is_classifier = isinstance(forest, AdaptiveClassifierForest)
+    X = np.zeros((n_rows, 1), dtype=np.float32)
+    y = np.zeros(n_rows, dtype=np.uint32 if is_classifier else np.float64)
     starts = [[] for _ in range(forest.n_trees)]
     due = forest.state()["trees"]["due"]
     for i in range(n_rows):
@@ -23,22 +26,24 @@ def observed_starts(forest, n_rows):
     return starts
 
 
-def expected_starts(n_rows, phase, memory, last=math.inf):
+def expected_starts(n_rows, phase, memory, regrows_per_memory=2, last=math.inf):
     starts, now = [], 0
-    while (now := next_regrow(now, phase, memory, last)) <= n_rows:
+    while (now := next_regrow(now, phase, memory, regrows_per_memory, last)) <= n_rows:
         starts.append(now)
     return starts
 
 
-@pytest.mark.parametrize("n_groups", [1, 9])
+@pytest.mark.parametrize(("n_groups", "regrows_per_memory"), [(1, 2), (9, 2), (1, 1), (12, 1)])
 @pytest.mark.parametrize("n_estimators", [1, 2, 3, 5, 7, 10])
-def test_trees_of_a_group_are_never_regrown_at_the_same_row(n_estimators, n_groups):
+def test_trees_of_a_group_are_never_regrown_at_the_same_row(
+    n_estimators, n_groups, regrows_per_memory
+):
     least = max(8, 2 * n_estimators)
     for memory in [None, *range(least, 40), 60, 64, 65, 127, 129, 250, 1000, 4000]:
         for g in range(n_groups):
             phases = [(k + g / n_groups) / n_estimators for k in range(n_estimators)]
             n_rows = 900 if memory in range(100) else 9_000
-            rows = [expected_starts(n_rows, phase, memory, n_rows) for phase in phases]
+            rows = [expected_starts(n_rows, phase, memory, regrows_per_memory, n_rows) for phase in phases]
             rows = list(itertools.chain(*rows))
             assert len(set(rows)) == len(rows), memory
 
@@ -50,6 +55,16 @@ def test_trees_with_a_memory_are_regrown_at_doublings_then_each_half_memory():
         halves = [int(64 + 50 * (c + phase)) for c in range(7)]
         assert starts == [row for row in doublings + halves if row <= 380]
         assert starts == expected_starts(380, phase, 100)
+
+
+def test_trees_of_numbers_are_regrown_at_doublings_then_each_memory():
+    groups = [(100, False, False, False)]
+    forest = adaptive_regressor(1, groups=groups)
+    for starts, phase in zip(observed_starts(forest, 500), [0, 0.5], strict=True):
+        doublings = [int(16 * 2.0 ** (k + phase)) for k in range(3)]  # before row 128
+        later = [int(128 + 100 * (c + phase)) for c in range(5)]
+        assert starts == [row for row in doublings + later if row <= 500]
+        assert starts == expected_starts(500, phase, 100, 1)
 
 
 def test_trees_with_a_short_memory_are_regrown_each_half_memory_from_row_16_on():

@@ -21,18 +21,21 @@ from amforest.reference.linear_models import LinearExperts, Reals
 from amforest.reference.regrowth import ForestTree, Group, Numbers, Regrowth, Row, Task
 
 
-def next_regrow(now: int, phase: float, memory: int | None, last: float = math.inf) -> float:
+def next_regrow(
+    now: int, phase: float, memory: int | None, regrows_per_memory: int, last: float = math.inf
+) -> float:
     """Return the number of rows at which a tree is regrown next; `phase` in [0, 1) is its own.
 
-    That is when the number of rows doubles and, once half the memory is full, each half memory;
-    without a memory, not after row `last`. Trees of one group are never regrown at the same row.
+    That is when the number of rows doubles, then `regrows_per_memory` times while as many rows come
+    as the memory holds; without a memory, not after row `last`. Trees of one group are never
+    regrown at the same row.
     """
     doubling: float = 16 * 2.0**phase
     while math.floor(doubling) <= now:
         doubling *= 2
     if memory is None:
         return math.floor(doubling) if math.floor(doubling) <= last else math.inf
-    period, end_of_doublings = memory / 2, 16
+    period, end_of_doublings = memory / regrows_per_memory, 16
     while end_of_doublings < period:
         end_of_doublings *= 2
     if doubling < end_of_doublings:
@@ -90,7 +93,7 @@ class AdaptiveForest:
     def new_tree(self, rng: Generator, group: Group) -> Tree:
         memory, leaves = self.memory_of(group), self.max_leaves
         if group.memory is not None:
-            leaves = memory + memory // 2 + 64
+            leaves = memory + memory // self.task.regrows_per_memory + 64
         return self.task.new_tree(rng, max_leaves=leaves, **self.tree_options)
 
     def memory_of(self, group: Group) -> int:
@@ -101,7 +104,7 @@ class AdaptiveForest:
         memory = None if slot.group.memory is None else self.memory_of(slot.group)
         # A plain tree is regrown only to settle the scales of features.
         last = 1024 if slot.group.is_plain else self.row_limit
-        slot.due = next_regrow(now, slot.phase, memory, last)
+        slot.due = next_regrow(now, slot.phase, memory, self.task.regrows_per_memory, last)
 
     def predict(self, x: Floats) -> Reals:
         return self.mixer.mix(self.predict_by_expert(x))

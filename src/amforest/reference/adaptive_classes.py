@@ -64,6 +64,7 @@ class ClassTask:
     mixer_rate: float = 0.01
     has_linear_experts = False
     cuts_between_rows = False
+    regrows_per_memory = 2
     gain = staticmethod(gain)
 
     def margin(self, y: Reals, weight: Reals) -> float:

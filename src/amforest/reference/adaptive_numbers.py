@@ -147,6 +147,7 @@ class NumberTask:
 
     has_linear_experts = True
     cuts_between_rows = True
+    regrows_per_memory = 1
     gain = staticmethod(gain)
     margin = staticmethod(margin)
 

@@ -60,6 +60,7 @@ class Task(Protocol):
 
     has_linear_experts: bool
     cuts_between_rows: bool  # thresholds lie between two random rows; or anywhere in the range
+    regrows_per_memory: int
 
     def new_tree(self, rng: Generator, **options: Any) -> Tree: ...
     def new_mixer(self, n_experts: int) -> Mixer: ...

@@ -287,7 +287,7 @@ template <class Task> class AdaptiveForest {
                 {common.options.max_bytes, common.options.max_nodes, common.adaptive.row_limit,
                  Store::row_bytes(common.layout.n_features()), probe.split_bytes(),
                  padded(n_columns) * sizeof(float) + 128 + 192 * n_codes, // two tables of numbers
-                 common.adaptive.n_estimators, fixed_bytes(common)}};
+                 common.adaptive.n_estimators, fixed_bytes(common), Task::kRegrowsPerMemory}};
     }
 
     // Of linear experts and bases.
@@ -319,7 +319,7 @@ template <class Task> class AdaptiveForest {
                              static_cast<double>(t / n) / static_cast<double>(n_groups());
         Group own = group(t);
         if (own.memory != kUnlimited) own.memory = sizes_.memory[t / n];
-        return {own, place / static_cast<double>(n), sizes_.store_rows};
+        return {own, place / static_cast<double>(n), sizes_.store_rows, Task::kRegrowsPerMemory};
     }
 
     // Of all trees, which are limited one by one.

@@ -23,6 +23,7 @@ struct SizeLimits {
     std::size_t grown_bytes = 0; // of a row while a tree is regrown from it
     std::size_t n_trees = 0;     // of each group
     std::size_t fixed_bytes = 0; // whatever the number of rows
+    std::size_t regrows_per_memory = 1;
 };
 
 struct AdaptiveSizes {
@@ -40,7 +41,9 @@ struct AdaptiveSizes {
 
     // A tree with a memory has one leaf for each row of it, and for those that it learns before it
     // is replaced. So has the tree that will replace it.
-    static std::size_t leaves_for(std::size_t memory) { return memory + memory / 2 + 64; }
+    static std::size_t leaves_for(std::size_t memory, const SizeLimits &limits) {
+        return memory + memory / limits.regrows_per_memory + 64;
+    }
 
     AdaptiveSizes(std::span<const Group> groups, const SizeLimits &limits) {
         if (!fit(groups, limits)) throw std::invalid_argument(refusal(groups, limits));
@@ -79,9 +82,9 @@ struct AdaptiveSizes {
             while (!fits(memory[g], limits, part(bytes, n_left), part(nodes, n_left)))
                 memory[g] -= std::max<std::size_t>(memory[g] / 16, 1);
             if (memory[g] < kLeastMemory) return false;
-            max_leaves[g] = leaves_for(memory[g]);
+            max_leaves[g] = leaves_for(memory[g], limits);
             if (bytes != kUnlimited) bytes -= limits.n_trees * bytes_for(memory[g], limits);
-            if (nodes != kUnlimited) nodes -= limits.n_trees * nodes_for(memory[g]);
+            if (nodes != kUnlimited) nodes -= limits.n_trees * nodes_for(memory[g], limits);
             n_left -= limits.n_trees;
         }
         for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -121,12 +124,15 @@ struct AdaptiveSizes {
         return of == kUnlimited ? kUnlimited : of / n_trees;
     }
     static std::size_t bytes_for(std::size_t memory, const SizeLimits &limits) {
-        return 2 * leaves_for(memory) * limits.split_bytes + memory * limits.grown_bytes;
+        return 2 * leaves_for(memory, limits) * limits.split_bytes + memory * limits.grown_bytes;
     }
-    static std::size_t nodes_for(std::size_t memory) { return 4 * leaves_for(memory); }
+    static std::size_t nodes_for(std::size_t memory, const SizeLimits &limits) {
+        return 4 * leaves_for(memory, limits);
+    }
     static bool fits(std::size_t memory, const SizeLimits &limits, std::size_t bytes,
                      std::size_t nodes) {
-        return memory == 0 || (bytes_for(memory, limits) <= bytes && nodes_for(memory) <= nodes);
+        return memory == 0 ||
+               (bytes_for(memory, limits) <= bytes && nodes_for(memory, limits) <= nodes);
     }
     // A full tree is regrown from half as many rows as it has leaves.
     static std::size_t unlimited_leaves(std::size_t bytes, const SizeLimits &limits) {

@@ -16,9 +16,9 @@ struct Group {
     bool has_base = false;  // trees learn what a linear regression leaves over
 };
 
-// A tree is regrown when the number of rows doubles; once half its memory is full, every half
-// memory. One whose memory is unlimited is not regrown after `last` rows, and one that is plain
-// only to settle the scales of features.
+// A tree is regrown when the number of rows doubles, then `regrows_per_memory` times while as many
+// rows come as its memory holds. One whose memory is unlimited is not regrown after `last` rows, and
+// one that is plain only to settle the scales of features.
 class Schedule {
   public:
     static constexpr std::size_t kNever = kUnlimited;
@@ -26,9 +26,10 @@ class Schedule {
     static constexpr std::size_t kPlainRows = 1024;
 
     // `phase` in [0, 1) keeps the trees apart.
-    Schedule(const Group &group, double phase, std::size_t store_size)
+    Schedule(const Group &group, double phase, std::size_t store_size,
+             std::size_t regrows_per_memory)
         : phase_(phase), last_(group.is_plain ? kPlainRows : store_size),
-          period_(group.memory == kUnlimited ? 0 : static_cast<double>(group.memory) / 2) {
+          period_(group.memory == kUnlimited ? 0 : static_cast<double>(group.memory) / static_cast<double>(regrows_per_memory)) {
         while (end_of_doublings_ < period_) end_of_doublings_ *= 2;
     }
 
