@@ -50,7 +50,8 @@ template <class Task> struct AdaptiveBindings {
                       const SeedArray &seeds, const std::optional<nb::dict> &trees,
                       std::size_t n_samples, const nb::list &groups, std::size_t n_estimators,
                       std::size_t n_candidates, std::size_t row_limit, double mixer_rate,
-                      const nb::list &categories, const nb::kwargs &label_parameters) {
+                      const nb::list &categories, const std::optional<nb::list> &held,
+                      const nb::kwargs &label_parameters) {
         require(std::isinf(options.lifetime) && options.discount == 0 && !options.predict_extends &&
                     options.split_prior.beta == 0,
                 "an adaptive forest has no lifetime, discount, predict_extends and beta");
@@ -58,6 +59,7 @@ template <class Task> struct AdaptiveBindings {
         Common common{layout, Columns(layout, {}), options,
                       checked_options(groups, n_estimators, n_candidates, row_limit, mixer_rate),
                       std::make_shared<Parameters>()};
+        if (held) common.adaptive.held = checked_trees(*held, common.n_in_all());
         read_parameters(label_parameters, *common.parameters);
         common.parameters->validate();
         if (trees) {
@@ -135,6 +137,7 @@ template <class Task> struct AdaptiveBindings {
         state["n_candidates"] = common.adaptive.n_candidates;
         state["row_limit"] = common.adaptive.row_limit;
         state["mixer_rate"] = common.adaptive.mixer_rate;
+        if (const auto &held = common.adaptive.held) state["held"] = nb::cast(*held);
         nb::dict arrays;
         const auto write = [&](const char *name, auto &column, std::size_t width,
                                std::size_t n_empty) {
@@ -155,6 +158,81 @@ template <class Task> struct AdaptiveBindings {
                                return forest.predict_by_expert(rows, out, n_threads);
                            });
         return to_numpy(std::move(values), {X.shape(0), forest.n_experts(), size});
+    }
+
+    // A part that holds only these trees.
+    static std::unique_ptr<Forest> take(const Forest &forest, const nb::list &trees) {
+        std::vector<std::size_t> held = checked_trees(trees, forest.n_in_all());
+        return without_gil([&] {
+            return std::make_unique<Forest>(forest, std::span<const Forest *const>(),
+                                            std::optional(std::move(held)));
+        });
+    }
+
+    // The forest whose trees the parts hold; this one has its mixer.
+    static std::unique_ptr<Forest> join(const Forest &forest, const nb::list &parts) {
+        std::vector<const Forest *> all;
+        for (const nb::handle part : parts) all.push_back(nb::cast<const Forest *>(part));
+        return without_gil([&] { return std::make_unique<Forest>(forest, all, std::nullopt); });
+    }
+
+    // Where the trees are elsewhere: their predictions of rows, by_tree[row][tree][output].
+    using ByTree = Input<double, 3>;
+    static void check_by_tree(const Forest &forest, const Matrix &X, const ByTree &by_tree,
+                              const Parameters &parameters) {
+        require(by_tree.shape(0) == X.n_rows && by_tree.shape(1) == forest.n_in_all() &&
+                    by_tree.shape(2) == Labels::prediction_size(parameters),
+                "by_tree must have a prediction for each row and tree");
+    }
+
+    static Output<double> mix(const Forest &forest, const typename Calls::Features &X,
+                              const ByTree &by_tree) {
+        const Matrix rows = Calls::checked_rows(forest, X);
+        check_by_tree(forest, rows, by_tree, Calls::parameters_of(forest));
+        std::vector<double> out;
+        const std::size_t size = without_gil([&] { return forest.mix(rows, by_tree.data(), out); });
+        return to_numpy(std::move(out), {rows.n_rows, size});
+    }
+
+    static Output<double> mix_by_expert(const Forest &forest, const typename Calls::Features &X,
+                                        const ByTree &by_tree) {
+        const Matrix rows = Calls::checked_rows(forest, X);
+        check_by_tree(forest, rows, by_tree, Calls::parameters_of(forest));
+        std::vector<double> out;
+        const std::size_t size =
+            without_gil([&] { return forest.mix_by_expert(rows, by_tree.data(), out); });
+        return to_numpy(std::move(out), {rows.n_rows, forest.n_experts(), size});
+    }
+
+    static Output<double> mix_then_learn(Forest &forest, const typename Calls::Features &X,
+                                         const typename Calls::LabelArray &y, const ByTree &by_tree,
+                                         const std::optional<typename Calls::Weights> &weights,
+                                         const std::optional<nb::dict> &parameters) {
+        require(forest.n_trees() == 0, "a forest that mixes the trees of others has none");
+        const auto batch_of =
+            Calls::checked(forest, X, y, weights, parameters ? *parameters : nb::dict());
+        check_by_tree(forest, batch_of.X, by_tree, batch_of.parameters);
+        const std::size_t n_rows = batch_of.X.n_rows;
+        const std::size_t size = Forest::output_size(batch_of.parameters);
+        const std::size_t n_each = by_tree.shape(1) * by_tree.shape(2);
+        const Output<double> out = to_numpy(std::vector<double>(n_rows * size), {n_rows, size});
+        std::optional<typename Forest::Batch> batch;
+        const std::size_t chunk = without_gil([&] {
+            batch.emplace(forest, n_rows, batch_of.weights, size,
+                          parameters ? std::optional(batch_of.parameters) : std::nullopt);
+            return forest.chunk_size();
+        });
+        // Ctrl-C is not noticed here: the trees have learned all rows.
+        without_gil([&] {
+            for (std::size_t first = 0; first < n_rows; first += chunk) {
+                const std::size_t count = std::min(chunk, n_rows - first);
+                batch->mix_then_learn(batch_of.X.rows(first, count),
+                                      batch_of.y.subspan(first, count),
+                                      batch_of.weights_of(first, count),
+                                      by_tree.data() + first * n_each, out.data() + first * size);
+            }
+        });
+        return out;
     }
 
     static Output<double> mixer_weights(const Forest &forest) {
@@ -203,7 +281,14 @@ template <class Task> struct AdaptiveBindings {
         cls.def("__init__", &build, nb::kw_only(), "n_numbers"_a, "options"_a,
                 "seeds"_a.noconvert() = nb::none(), "trees"_a = nb::none(), "n_samples"_a = 0,
                 "groups"_a, "n_estimators"_a, "n_candidates"_a, "row_limit"_a, "mixer_rate"_a = 0.0,
-                "categories"_a = nb::list(), "label_parameters"_a)
+                "categories"_a = nb::list(), "held"_a = nb::none(), "label_parameters"_a)
+            .def("take", &take, "trees"_a)
+            .def("join", &join, "parts"_a)
+            .def("mix", &mix, "X"_a.noconvert(), "by_tree"_a.noconvert())
+            .def("mix_by_expert", &mix_by_expert, "X"_a.noconvert(), "by_tree"_a.noconvert())
+            .def("mix_then_learn", &mix_then_learn, "X"_a.noconvert(), "y"_a.noconvert(),
+                 "by_tree"_a.noconvert(), "weights"_a.noconvert() = nb::none(),
+                 "parameters"_a = nb::none())
             .def_prop_ro("n_bytes", &Forest::bytes, nb::call_guard<nb::gil_scoped_release>())
             .def_prop_ro("mixer_weights", &mixer_weights, nb::rv_policy::move)
             .def_prop_ro("n_regrows", &n_regrows, nb::rv_policy::move)

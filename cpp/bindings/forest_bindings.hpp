@@ -48,9 +48,16 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
     static void build(Forest *self, std::size_t n_numbers, const Options &options,
                       const SeedArray &seeds, const std::optional<nb::dict> &trees,
                       std::size_t n_samples, const nb::list &categories, const BoundsArray &bounds,
-                      const WeightArray &feature_weights, const nb::kwargs &label_parameters) {
-        Common common{
-            checked_layout(n_numbers, categories), {}, options, std::make_shared<Parameters>()};
+                      const WeightArray &feature_weights,
+                      const std::optional<std::size_t> &n_in_all,
+                      const nb::kwargs &label_parameters) {
+        require(!n_in_all || (*n_in_all > 0 && *n_in_all <= kMostTrees),
+                "n_in_all must lie in [1, 65535]");
+        Common common{checked_layout(n_numbers, categories),
+                      {},
+                      options,
+                      std::make_shared<Parameters>(),
+                      n_in_all};
         common.domain = checked_domain(bounds, common.layout, options, common.domain);
         require(options.discount == 0 || HasTables<Labels>, "discount belongs to classifiers");
         read_parameters(label_parameters, *common.parameters);
@@ -98,6 +105,7 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         state["bounds"] = to_object(forest.domain());
         state["n_samples"] = n_samples;
         state["options"] = amforest::to_dict(forest.options());
+        if (forest.is_part()) state["n_in_all"] = forest.n_in_all();
         nb::dict trees;
         flat.for_each(forest.layout(), parameters,
                       [&](const char *name, auto &column, std::size_t width, std::size_t n_empty) {
@@ -108,12 +116,38 @@ template <class Partition, LabelModel Labels> struct ForestBindings {
         return state;
     }
 
+    // A part that holds only these trees.
+    static std::unique_ptr<Forest> take(const Forest &forest, const nb::list &trees) {
+        const std::vector<std::size_t> held = checked_trees(trees, forest.n_trees());
+        const std::array forests = {&forest};
+        return without_gil([&] { return std::make_unique<Forest>(forests, held, true); });
+    }
+
+    // The forest whose part k of n holds its trees k, k + n, …; this one holds none.
+    static std::unique_ptr<Forest> join(const Forest &forest, const nb::list &parts) {
+        std::vector<const Forest *> forests = {&forest};
+        std::vector<std::size_t> first = {0}; // of each part, counted through
+        for (const nb::handle part : parts) {
+            forests.push_back(nb::cast<const Forest *>(part));
+            first.push_back(first.back() + forests.back()->n_trees());
+        }
+        require(parts.size() > 0 && forest.n_trees() == 0 && first.back() == forest.n_in_all(),
+                "the parts must hold all trees");
+        std::vector<std::size_t> held;
+        for (std::size_t t = 0; t < forest.n_in_all(); ++t)
+            held.push_back(first[t % parts.size()] + t / parts.size());
+        return without_gil([&] { return std::make_unique<Forest>(forests, held, false); });
+    }
+
     static nb::class_<Forest> bind(nb::module_ &m, const char *name) {
         nb::class_<Forest> cls(m, name);
         cls.def("__init__", &build, nb::kw_only(), "n_numbers"_a, "options"_a,
                 "seeds"_a.noconvert() = nb::none(), "trees"_a = nb::none(), "n_samples"_a = 0,
                 "categories"_a = nb::list(), "bounds"_a.noconvert() = nb::none(),
-                "feature_weights"_a.noconvert() = nb::none(), "label_parameters"_a)
+                "feature_weights"_a.noconvert() = nb::none(), "n_in_all"_a = nb::none(),
+                "label_parameters"_a)
+            .def("take", &take, "trees"_a)
+            .def("join", &join, "parts"_a)
             .def_prop_ro("step", [](const Forest &forest) { return forest.options().step; })
             .def_prop_ro("n_bytes",
                          Calls::sum_over_trees([](const Tree &tree) { return tree.bytes(); }))

@@ -5,6 +5,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -60,6 +62,19 @@ template <class Parameters> void read_parameters(const nb::dict &values, Paramet
         ++n_known;
     });
     require(n_known == values.size(), "there are parameters that the label model does not have");
+}
+
+// The numbers of trees, which must be below `end` and ascend.
+inline std::vector<std::size_t> checked_trees(const nb::list &numbers, std::size_t end) {
+    std::vector<std::size_t> trees;
+    for (const nb::handle item : numbers) {
+        std::size_t t = 0;
+        require(nb::try_cast(item, t, /*convert=*/false) && t < end &&
+                    (trees.empty() || trees.back() < t),
+                "the numbers of trees must ascend, and be those of trees");
+        trees.push_back(t);
+    }
+    return trees;
 }
 
 inline nb::object to_object(const Everywhere &) { return nb::none(); }
@@ -213,6 +228,39 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
                 batch_of.weights_of(first, count), out.data() + first * size, n_threads);
         });
         return out;
+    }
+
+    // The same by each of the trees that this part of a forest holds: [row][tree][output].
+    static Output<double> predict_then_learn_by_tree(Forest &forest, const Features &X,
+                                                     const LabelArray &y, std::size_t n_threads,
+                                                     const std::optional<Weights> &weights,
+                                                     const std::optional<nb::dict> &parameters) {
+        const Arguments batch_of =
+            checked(forest, X, y, weights, parameters ? *parameters : nb::dict());
+        const std::size_t n_rows = batch_of.X.n_rows;
+        const std::size_t size = Labels::prediction_size(batch_of.parameters);
+        const std::size_t n_each = forest.n_trees() * size;
+        const Output<double> out =
+            to_numpy(std::vector<double>(n_rows * n_each), {n_rows, forest.n_trees(), size});
+        std::optional<Batch> batch;
+        const std::size_t chunk = without_gil([&] {
+            batch.emplace(forest, n_rows, batch_of.weights, size,
+                          parameters ? std::optional(batch_of.parameters) : std::nullopt);
+            return forest.chunk_size();
+        });
+        for_each_chunk(n_rows, chunk, [&](std::size_t first, std::size_t count) {
+            batch->predict_then_learn_by_tree(
+                batch_of.X.rows(first, count), batch_of.y.subspan(first, count),
+                batch_of.weights_of(first, count), out.data() + first * n_each, n_threads);
+        });
+        return out;
+    }
+
+    // Throws unless `learn` would accept the rows.
+    static void check_batch(const Forest &forest, const Features &X, const LabelArray &y,
+                            const std::optional<Weights> &weights,
+                            const std::optional<nb::dict> &parameters) {
+        checked(forest, X, y, weights, parameters ? *parameters : nb::dict());
     }
 
     // Predicting
@@ -386,6 +434,11 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
             .def("learn_row", &learn_row, "x"_a, "y"_a.noconvert(), "weight"_a = 1.0)
             .def("predict_then_learn", &predict_then_learn, "X"_a.noconvert(), "y"_a.noconvert(),
                  "n_threads"_a, "weights"_a.noconvert() = nb::none())
+            .def("predict_then_learn_by_tree", &predict_then_learn_by_tree, "X"_a.noconvert(),
+                 "y"_a.noconvert(), "n_threads"_a, "weights"_a.noconvert() = nb::none(),
+                 "parameters"_a = nb::none())
+            .def("check_batch", &check_batch, "X"_a.noconvert(), "y"_a.noconvert(),
+                 "weights"_a.noconvert() = nb::none(), "parameters"_a = nb::none())
             .def("predict", &predict, "X"_a.noconvert(), "n_threads"_a)
             .def("predict_row", &predict_row, "x"_a)
             .def("predict_by_tree", &predict_by_tree, "X"_a.noconvert(), "n_threads"_a)

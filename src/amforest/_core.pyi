@@ -72,6 +72,7 @@ class _Forest(Generic[_Label]):
         categories: list[int] = ...,
         bounds: _Features | None = None,
         feature_weights: _Features | None = None,
+        n_in_all: int | None = None,  # trees of the forest that this is a part of
         **label_parameters: Any,
     ) -> None: ...
     @property
@@ -114,6 +115,23 @@ class _Forest(Generic[_Label]):
     def predict_then_learn(
         self, X: _Features, y: NDArray[Any], n_threads: int, weights: _Floats | None = None
     ) -> _Floats: ...
+    def predict_then_learn_by_tree(
+        self,
+        X: _Features,
+        y: NDArray[Any],
+        n_threads: int,
+        weights: _Floats | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> _Floats: ...
+    def check_batch(
+        self,
+        X: _Features,
+        y: NDArray[Any],
+        weights: _Floats | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> None: ...
+    def take(self, trees: list[int]) -> Self: ...
+    def join(self, parts: list[Self]) -> Self: ...
     def predict(self, X: _Features, n_threads: int) -> _Floats: ...
     def predict_row(self, x: Any) -> _Floats | None: ...
     def predict_by_tree(self, X: _Features, n_threads: int) -> _Floats: ...
@@ -142,6 +160,7 @@ class _AdaptiveForest(_Forest[_Label]):
         trees: _Table | None = None,
         n_samples: int = 0,
         categories: list[int] = ...,
+        held: list[int] | None = None,  # the trees that a part of a forest holds
         **label_parameters: Any,
     ) -> None: ...
     @property
@@ -157,6 +176,16 @@ class _AdaptiveForest(_Forest[_Label]):
     @property
     def remembered_weight(self) -> float: ...
     def predict_by_expert(self, X: _Features, n_threads: int) -> _Floats: ...
+    def mix(self, X: _Features, by_tree: _Floats) -> _Floats: ...
+    def mix_by_expert(self, X: _Features, by_tree: _Floats) -> _Floats: ...
+    def mix_then_learn(
+        self,
+        X: _Features,
+        y: NDArray[Any],
+        by_tree: _Floats,
+        weights: _Floats | None = None,
+        parameters: dict[str, Any] | None = None,
+    ) -> _Floats: ...
 
 class AdaptiveClassifierForest(_AdaptiveForest[int]): ...
 class AdaptiveRegressorForest(_AdaptiveForest[float]): ...

@@ -38,6 +38,8 @@ template <class Partition, LabelModel Labels> class Forest {
         Domain domain;
         Options options;
         std::shared_ptr<Parameters> parameters; // of the labels
+        // Of the forest that this is a part of; none: this is all of it. They share its limits.
+        std::optional<std::size_t> n_in_all = {};
     };
 
     Forest(Common common, std::vector<Tree> trees, std::size_t n_rows)
@@ -48,7 +50,7 @@ template <class Partition, LabelModel Labels> class Forest {
     Forest(const Forest<Partition, Others> &other, const Layout &layout,
            const Parameters &parameters)
         : common_{layout, other.common_.domain, other.common_.options,
-                  std::make_shared<Parameters>(parameters)},
+                  std::make_shared<Parameters>(parameters), other.common_.n_in_all},
           n_rows_(0) {
         require(layout.extends(other.layout()), "features and categories must not become fewer");
         const auto lock = other.lock_.read();
@@ -56,13 +58,34 @@ template <class Partition, LabelModel Labels> class Forest {
         n_rows_ = other.n_rows_;
         trees_.reserve(other.n_trees());
         for (const auto &tree : other.trees_)
-            trees_.emplace_back(tree, common_.layout, common_.parameters, other.n_trees());
+            trees_.emplace_back(tree, common_.layout, common_.parameters, other.n_in_all());
+    }
+
+    // A copy that holds the given trees of `forests`, whose trees are counted through: a part, or
+    // all of it again.
+    Forest(std::span<const Forest *const> forests, std::span<const std::size_t> held, bool is_part)
+        : common_(forests[0]->common_), n_rows_(forests[0]->n_rows_) {
+        common_.parameters = std::make_shared<Parameters>(*common_.parameters);
+        common_.n_in_all = is_part ? std::optional(forests[0]->n_in_all()) : std::nullopt;
+        std::vector<const Tree *> all;
+        for (const Forest *forest : forests) {
+            require(forest->n_rows_ == n_rows_, "parts must have learned the same rows");
+            for (const Tree &tree : forest->trees_) all.push_back(&tree);
+        }
+        trees_.reserve(held.size());
+        for (const std::size_t t : held) {
+            require(t < all.size(), "the numbers of trees must be those of trees");
+            trees_.emplace_back(*all[t], common_.layout, common_.parameters,
+                                forests[0]->n_in_all());
+        }
     }
 
     const Layout &layout() const { return common_.layout; }
     const Domain &domain() const { return common_.domain; }
     const Options &options() const { return common_.options; }
     std::size_t n_trees() const { return trees_.size(); }
+    std::size_t n_in_all() const { return common_.n_in_all.value_or(n_trees()); }
+    bool is_part() const { return common_.n_in_all.has_value(); }
 
     // Calls use(parameters, trees, n_rows), which belong to one moment, and returns what it
     // returns.
@@ -85,8 +108,8 @@ template <class Partition, LabelModel Labels> class Forest {
     std::size_t chunk_size() const {
         constexpr std::size_t kValues = 1 << 22, kPredictions = 1 << 20, kRowsInTrees = 1 << 16;
         const std::size_t n_rows =
-            std::min({kValues / layout().n_features(), kPredictions / prediction_size() / n_trees(),
-                      kRowsInTrees / n_trees()});
+            std::min({kValues / layout().n_features(),
+                      kPredictions / prediction_size() / n_in_all(), kRowsInTrees / n_in_all()});
         return std::max<std::size_t>(n_rows, 1);
     }
 
@@ -143,6 +166,30 @@ template <class Partition, LabelModel Labels> class Forest {
                                 std::span<const double> weights, double *out,
                                 std::size_t n_threads) {
             const auto lock = begin(X, weights, n_threads);
+            predict_then_learn_each(X, y, weights, n_threads);
+            // In the order of the trees: the same bits with any number of threads.
+            const std::size_t size = X.n_rows * n_outputs_;
+            std::fill_n(out, size, 0.0);
+            for (std::size_t t = 0; t < forest_.n_trees(); ++t)
+                for (std::size_t k = 0; k < size; ++k) out[k] += by_tree_[t * size + k];
+            forest_.divide_by_trees({out, size});
+        }
+
+        // The same without the mean over trees: out[row][tree][output].
+        void predict_then_learn_by_tree(const Matrix &X, std::span<const Label> y,
+                                        std::span<const double> weights, double *out,
+                                        std::size_t n_threads) {
+            const auto lock = begin(X, weights, n_threads);
+            predict_then_learn_each(X, y, weights, n_threads);
+            for (std::size_t i = 0; i < X.n_rows; ++i)
+                for (std::size_t t = 0; t < forest_.n_trees(); ++t)
+                    out = std::copy_n(&by_tree_[(t * X.n_rows + i) * n_outputs_], n_outputs_, out);
+        }
+
+      private:
+        // by_tree_[tree][row][output]
+        void predict_then_learn_each(const Matrix &X, std::span<const Label> y,
+                                     std::span<const double> weights, std::size_t n_threads) {
             // Few rows find too few of their nodes in the cache to take one tree after the other:
             // they descend all those of a thread side by side. Where a row may fail, all trees must
             // be together.
@@ -168,15 +215,8 @@ template <class Partition, LabelModel Labels> class Forest {
                 });
             });
             if (Partition::kSplitsOnce) forest_.count_rows(X.n_rows, weights);
-            // In the order of the trees: the same bits with any number of threads.
-            const std::size_t size = X.n_rows * n_outputs_;
-            std::fill_n(out, size, 0.0);
-            for (std::size_t t = 0; t < forest_.n_trees(); ++t)
-                for (std::size_t k = 0; k < size; ++k) out[k] += by_tree_[t * size + k];
-            forest_.divide_by_trees({out, size});
         }
 
-      private:
         std::unique_lock<std::shared_mutex> begin(const Matrix &X, std::span<const double> weights,
                                                   std::size_t n_threads) {
             const Layout &layout = forest_.layout();

@@ -9,8 +9,10 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -36,6 +38,8 @@ struct AdaptiveOptions {
     std::size_t n_candidates = 30;  // splits of which the best is taken
     std::size_t row_limit = 65'536; // rows that are remembered
     double mixer_rate = 0.01;
+    // The trees that a part of a forest holds, ascending; its others are elsewhere. None: all.
+    std::optional<std::vector<std::size_t>> held = {};
 };
 
 // `Task` tells what is predicted: class_task.hpp, number_task.hpp.
@@ -60,7 +64,11 @@ template <class Task> class AdaptiveForest {
         std::shared_ptr<Parameters> parameters; // of the labels
 
         Layout tree_layout() const { return {Categories(), columns.size()}; }
-        std::size_t n_trees() const { return adaptive.groups.size() * adaptive.n_estimators; }
+        std::size_t n_in_all() const { return adaptive.groups.size() * adaptive.n_estimators; }
+        std::size_t n_trees() const { return adaptive.held ? adaptive.held->size() : n_in_all(); }
+        // The number of tree t among all of the forest, of which this may be a part.
+        std::size_t id(std::size_t t) const { return adaptive.held ? (*adaptive.held)[t] : t; }
+        std::size_t group_of(std::size_t t) const { return id(t) / adaptive.n_estimators; }
     };
 
     // A tree's part beside its nodes.
@@ -91,27 +99,12 @@ template <class Task> class AdaptiveForest {
 
     // A copy with room for a later layout or for more classes.
     AdaptiveForest(const AdaptiveForest &other, const Layout &layout, const Parameters &parameters)
-        : AdaptiveForest(other.extended(layout, parameters)) {
-        const auto lock = other.lock_.read();
-        const Layout tree_layout = common_.tree_layout();
-        for (std::size_t t = 0; t < other.n_trees(); ++t) {
-            const Slot &slot = other.slots_[t];
-            trees_.emplace_back(other.trees_[t], tree_layout, common_.parameters, std::size_t{1});
-            limit_leaves(t);
-            // As when a tree is regrown from rows that lack a feature.
-            if (slot.n_regrows > 0)
-                trees_[t].arena().weights().ignore_from(other.common_.columns.size());
-            slots_.push_back({slot.numbers, slot.base, idle_regrowth(t), slot.due, slot.n_regrows});
-            slots_[t].numbers.widen(layout.n_codes());
-        }
-        n_rows_ = other.n_rows_;
-        mixer_ = other.mixer_;
-        experts_ = Experts(other.experts_, layout.n_codes(), layout.n_numbers);
-        copy_rows(other);
-        for (std::size_t t = 0; t < n_trees(); ++t)
-            if (other.slots_[t].regrowth.is_active())
-                continue_regrowth(t, other.slots_[t].regrowth);
-    }
+        : AdaptiveForest(other, {}, other.extended(layout, parameters)) {}
+
+    // A copy that holds the given trees: its own, or those of the parts.
+    AdaptiveForest(const AdaptiveForest &other, std::span<const AdaptiveForest *const> parts,
+                   std::optional<std::vector<std::size_t>> held)
+        : AdaptiveForest(other, parts, other.holding(std::move(held))) {}
 
     const Layout &layout() const { return common_.layout; }
     Domain domain() const { return {}; }
@@ -119,6 +112,7 @@ template <class Task> class AdaptiveForest {
     const Common &common() const { return common_; }
     const AdaptiveSizes &sizes() const { return sizes_; }
     std::size_t n_trees() const { return common_.n_trees(); }
+    std::size_t n_in_all() const { return common_.n_in_all(); } // with those of other parts
     std::size_t n_groups() const { return common_.adaptive.groups.size(); }
     std::size_t n_experts() const { return n_groups() + Experts::size(); } // that are mixed
 
@@ -160,7 +154,7 @@ template <class Task> class AdaptiveForest {
     std::size_t chunk_size() const {
         constexpr std::size_t kPredictions = 1 << 20;
         return std::clamp<std::size_t>(kPredictions / Task::capacity(*common_.parameters) /
-                                           n_trees(),
+                                           n_in_all(),
                                        1, AdaptiveSizes::kChunk);
     }
 
@@ -190,14 +184,42 @@ template <class Task> class AdaptiveForest {
         void predict_then_learn(const Matrix &X, std::span<const Label> y,
                                 std::span<const double> weights, double *out,
                                 std::size_t n_threads) {
-            const auto lock = forest_.lock_.write();
-            if (forest_.has_room_for_ != this) make_room(X.n_rows, weights);
-            if (parameters_) forest_.set_parameters(*parameters_);
-            parameters_.reset();
-            forest_.learn_rows(X, y, weights, out, n_threads);
+            const auto lock = begin(X, weights);
+            forest_.learn_rows(X, y, weights, n_threads);
+            forest_.mix_rows(X, y, weights, forest_.by_held_tree(X.n_rows), out);
+        }
+
+        // The same of a part: predictions are not mixed, and the mixer does not learn.
+        // out[row][tree][output]
+        void predict_then_learn_by_tree(const Matrix &X, std::span<const Label> y,
+                                        std::span<const double> weights, double *out,
+                                        std::size_t n_threads) {
+            const auto lock = begin(X, weights);
+            forest_.learn_rows(X, y, weights, n_threads);
+            const auto prediction_at = forest_.by_held_tree(X.n_rows);
+            for (std::size_t i = 0; i < X.n_rows; ++i)
+                for (std::size_t t = 0; t < forest_.n_trees(); ++t)
+                    out = std::ranges::copy(prediction_at(t, i), out).out;
+        }
+
+        // The same where the trees are elsewhere: by_tree[row][tree][output] are their predictions.
+        void mix_then_learn(const Matrix &X, std::span<const Label> y,
+                            std::span<const double> weights, const double *by_tree, double *out) {
+            const auto lock = begin(X, weights);
+            forest_.learn_rows(X, y, weights, 1);
+            forest_.mix_rows(X, y, weights, forest_.by_other_tree(by_tree), out);
         }
 
       private:
+        std::unique_lock<std::shared_mutex> begin(const Matrix &X,
+                                                  std::span<const double> weights) {
+            auto lock = forest_.lock_.write();
+            if (forest_.has_room_for_ != this) make_room(X.n_rows, weights);
+            if (parameters_) forest_.set_parameters(*parameters_);
+            parameters_.reset();
+            return lock;
+        }
+
         void make_room(std::size_t n_rows, std::span<const double> weights) {
             forest_.make_room(n_rows, weights, parameters_ ? &*parameters_ : nullptr);
         }
@@ -213,7 +235,8 @@ template <class Task> class AdaptiveForest {
         require(Labels::accepts(*common_.parameters, y), Labels::kAccepted);
         if (weighs_too_much(1, {&weight, 1})) return false;
         make_room(1, {&weight, 1}, nullptr);
-        learn_rows(x, {&y, 1}, {&weight, 1}, nullptr, 1);
+        learn_rows(x, {&y, 1}, {&weight, 1}, 1);
+        mix_rows(x, {&y, 1}, {&weight, 1}, by_held_tree(1), nullptr);
         return true;
     }
 
@@ -230,6 +253,30 @@ template <class Task> class AdaptiveForest {
                 mixer_.mix(std::span(by_expert).subspan((i - first) * n_each, n_each),
                            std::span(out).subspan(i * size, size));
         });
+        return size;
+    }
+
+    // The same where the trees are elsewhere: by_tree[row][tree][output] are their predictions.
+    std::size_t mix(const Matrix &X, const double *by_tree, std::vector<double> &out) const {
+        const auto lock = lock_.read();
+        const std::size_t size = output_size(*common_.parameters);
+        std::vector<double> by_expert(n_experts() * tree_size()), scratch(experts_.scratch_size());
+        out.resize(X.n_rows * size);
+        for (std::size_t i = 0; i < X.n_rows; ++i) {
+            predict_experts(X, i, by_other_tree(by_tree), by_expert, scratch);
+            mixer_.mix(by_expert, std::span(out).subspan(i * size, size));
+        }
+        return size;
+    }
+    std::size_t mix_by_expert(const Matrix &X, const double *by_tree,
+                              std::vector<double> &out) const {
+        const auto lock = lock_.read();
+        const std::size_t size = tree_size(), n_each = n_experts() * size;
+        std::vector<double> scratch(experts_.scratch_size());
+        out.resize(X.n_rows * n_each);
+        for (std::size_t i = 0; i < X.n_rows; ++i)
+            predict_experts(X, i, by_other_tree(by_tree),
+                            std::span(out).subspan(i * n_each, n_each), scratch);
         return size;
     }
 
@@ -300,12 +347,10 @@ template <class Task> class AdaptiveForest {
 
     static Tree empty_tree(const Common &common, const AdaptiveSizes &sizes, std::size_t t,
                            const Rng::State &seed) {
-        return tree_with(common, sizes.max_leaves[t / common.adaptive.n_estimators], seed);
+        return tree_with(common, sizes.max_leaves[common.group_of(t)], seed);
     }
 
-    const Group &group(std::size_t t) const {
-        return common_.adaptive.groups[t / common_.adaptive.n_estimators];
-    }
+    const Group &group(std::size_t t) const { return common_.adaptive.groups[common_.group_of(t)]; }
 
     // The tree of a regrowth that is not under way.
     Regrowth idle_regrowth(std::size_t t) const {
@@ -313,24 +358,24 @@ template <class Task> class AdaptiveForest {
     }
 
     Schedule schedule(std::size_t t) const {
-        const std::size_t n = common_.adaptive.n_estimators;
+        const std::size_t n = common_.adaptive.n_estimators, g = common_.group_of(t);
         // Trees of different groups are kept apart, too.
-        const double place = static_cast<double>(t % n) +
-                             static_cast<double>(t / n) / static_cast<double>(n_groups());
+        const double place = static_cast<double>(common_.id(t) % n) +
+                             static_cast<double>(g) / static_cast<double>(n_groups());
         Group own = group(t);
-        if (own.memory != kUnlimited) own.memory = sizes_.memory[t / n];
+        if (own.memory != kUnlimited) own.memory = sizes_.memory[g];
         return {own, place / static_cast<double>(n), sizes_.store_rows, Task::kRegrowsPerMemory};
     }
 
     // Of all trees, which are limited one by one.
     Options tree_options() const { return unlimited(common_.options); }
     void limit_leaves(std::size_t t) {
-        trees_[t].set_max_leaves(sizes_.max_leaves[t / common_.adaptive.n_estimators]);
+        trees_[t].set_max_leaves(sizes_.max_leaves[common_.group_of(t)]);
     }
 
     // How many rows a tree that is regrown now may remember.
     std::size_t n_rows_in_memory(std::size_t t, std::size_t now) const {
-        return std::min(now - store_.first(), sizes_.memory[t / common_.adaptive.n_estimators]);
+        return std::min(now - store_.first(), sizes_.memory[common_.group_of(t)]);
     }
 
     std::vector<Tree> &trees() { return trees_; }
@@ -350,6 +395,33 @@ template <class Task> class AdaptiveForest {
     }
 
   private:
+    AdaptiveForest(const AdaptiveForest &other, std::span<const AdaptiveForest *const> parts,
+                   Common common)
+        : AdaptiveForest(std::move(common)) {
+        const auto lock = other.lock_.read();
+        const Layout &layout = common_.layout, tree_layout = common_.tree_layout();
+        std::vector<const Regrowth *> regrowths;
+        for (std::size_t t = 0; t < n_trees(); ++t) {
+            const auto [from, place] = find(other, parts, common_.id(t));
+            const Slot &slot = from->slots_[place];
+            trees_.emplace_back(from->trees_[place], tree_layout, common_.parameters,
+                                std::size_t{1});
+            limit_leaves(t);
+            // As when a tree is regrown from rows that lack a feature.
+            if (slot.n_regrows > 0)
+                trees_[t].arena().weights().ignore_from(from->common_.columns.size());
+            slots_.push_back({slot.numbers, slot.base, idle_regrowth(t), slot.due, slot.n_regrows});
+            slots_[t].numbers.widen(layout.n_codes());
+            regrowths.push_back(&slot.regrowth);
+        }
+        n_rows_ = other.n_rows_;
+        mixer_ = other.mixer_;
+        experts_ = Experts(other.experts_, layout.n_codes(), layout.n_numbers);
+        copy_rows(other);
+        for (std::size_t t = 0; t < n_trees(); ++t)
+            if (regrowths[t]->is_active()) continue_regrowth(t, *regrowths[t]);
+    }
+
     explicit AdaptiveForest(Common common)
         : common_(std::move(common)), sizes_(sizes_of(common_)),
           store_(common_.layout.n_features(), AdaptiveSizes::capacity(sizes_.store_rows)),
@@ -374,6 +446,29 @@ template <class Task> class AdaptiveForest {
     }
 
     // Copying
+
+    // The forest that holds a tree, and its place there.
+    static std::pair<const AdaptiveForest *, std::size_t>
+    find(const AdaptiveForest &other, std::span<const AdaptiveForest *const> parts,
+         std::size_t id) {
+        for (std::size_t p = 0; p <= parts.size(); ++p) {
+            const AdaptiveForest *from = p == parts.size() ? &other : parts[p];
+            for (std::size_t t = 0; t < from->n_trees(); ++t)
+                if (from->common_.id(t) == id) {
+                    require(from->n_rows_ == other.n_rows_,
+                            "parts must have learned the same rows");
+                    return {from, t};
+                }
+        }
+        throw std::invalid_argument("no part holds tree " + std::to_string(id));
+    }
+
+    Common holding(std::optional<std::vector<std::size_t>> held) const {
+        Common common = common_;
+        common.parameters = std::make_shared<Parameters>(*common_.parameters);
+        common.adaptive.held = std::move(held);
+        return common;
+    }
 
     Common extended(const Layout &layout, const Parameters &parameters) const {
         require(layout.extends(common_.layout), "features and categories must not become fewer");
@@ -497,11 +592,11 @@ template <class Task> class AdaptiveForest {
             if (slots_[t].regrowth.is_active()) slots_[t].regrowth.restart(context(), store_);
     }
 
-    // Predicts each row, then learns it. `out` may be null.
+    // Each tree predicts each row, then learns it.
     void learn_rows(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
-                    double *out, std::size_t n_threads) {
+                    std::size_t n_threads) {
         const std::size_t n_before = n_rows_;
-        const auto weight_of = [&](std::size_t i) { return weights.empty() ? 1.0 : weights[i]; };
+        const auto weight_of = [&](std::size_t i) { return weight_at(weights, i); };
         for (std::size_t i = 0; i < X.n_rows; ++i)
             if (weight_of(i) > 0) {
                 store_.append(X[i], y[i], weight_of(i));
@@ -509,7 +604,7 @@ template <class Task> class AdaptiveForest {
             }
         if (have_gaps(X) && !std::exchange(has_gaps_, true))
             for (Tree &tree : trees_) tree.expect_gaps();
-        if (!common_.columns.have_codes())
+        if (!common_.columns.have_codes() && n_trees() > 0)
             for (std::size_t i = 0; i < X.n_rows; ++i)
                 common_.columns.encode(X[i], slots_[0].numbers, encoded_row(0, X.n_rows, i));
         if (X.n_rows == 1)
@@ -526,7 +621,6 @@ template <class Task> class AdaptiveForest {
                     finish_row(t, row, prediction_of(t, X.n_rows, i), now);
                 }
             });
-        mix_rows(X, y, weight_of, out);
     }
 
     // One row finds none of its nodes in the cache: it descends the trees together.
@@ -613,27 +707,50 @@ template <class Task> class AdaptiveForest {
         return std::span(by_tree_).subspan((t * n_rows + i) * size, size);
     }
 
-    // Row after row: the mixer and the experts learn, too.
-    template <class WeightOf>
-    void mix_rows(const Matrix &X, std::span<const Label> y, const WeightOf &weight_of,
-                  double *out) {
-        const std::size_t size = tree_size(), n_outputs = output_size(*common_.parameters);
-        const std::span<double> by_expert = std::span(by_expert_).first(n_experts() * size);
+    static double weight_at(std::span<const double> weights, std::size_t i) {
+        return weights.empty() ? 1.0 : weights[i];
+    }
+
+    // Where the prediction of row i by each tree is: of those that learned, or of those elsewhere.
+    auto by_held_tree(std::size_t n_rows) {
+        return [this, n_rows](std::size_t t, std::size_t i) -> std::span<const double> {
+            return prediction_of(t, n_rows, i);
+        };
+    }
+    auto by_other_tree(const double *by_tree) const {
+        return [=, size = tree_size(), n = n_in_all()](std::size_t t, std::size_t i) {
+            return std::span(by_tree + (i * n + t) * size, size);
+        };
+    }
+
+    // Row after row: the mixer and the experts learn, too. `out` may be null.
+    template <class PredictionAt>
+    void mix_rows(const Matrix &X, std::span<const Label> y, std::span<const double> weights,
+                  const PredictionAt &prediction_at, double *out) {
+        const std::size_t n_outputs = output_size(*common_.parameters);
+        const std::span<double> by_expert = std::span(by_expert_).first(n_experts() * tree_size());
         const std::span<double> mixed = std::span(mixed_).first(n_outputs);
         for (std::size_t i = 0; i < X.n_rows; ++i) {
-            std::ranges::fill(by_expert, 0.0);
-            for (std::size_t t = 0; t < n_trees(); ++t)
-                add_to(by_expert, t, prediction_of(t, X.n_rows, i));
-            experts_.predict(X[i], by_expert.subspan(n_groups() * size), expert_scratch_);
+            predict_experts(X, i, prediction_at, by_expert, expert_scratch_);
             mixer_.mix(by_expert, mixed);
             if (out != nullptr) std::ranges::copy(mixed, out + i * n_outputs);
-            if (weight_of(i) == 0) continue;
-            mixer_.learn(by_expert, mixed, y[i], weight_of(i));
-            experts_.learn(X[i], y[i], weight_of(i));
+            const double weight = weight_at(weights, i);
+            if (weight == 0) continue;
+            mixer_.learn(by_expert, mixed, y[i], weight);
+            experts_.learn(X[i], y[i], weight);
         }
     }
 
-    // Adds the prediction of tree t to that of its group.
+    // From the predictions of all trees those of the experts: by_expert[expert][output].
+    template <class PredictionAt>
+    void predict_experts(const Matrix &X, std::size_t i, const PredictionAt &prediction_at,
+                         std::span<double> by_expert, std::vector<double> &scratch) const {
+        std::ranges::fill(by_expert, 0.0);
+        for (std::size_t t = 0; t < n_in_all(); ++t) add_to(by_expert, t, prediction_at(t, i));
+        experts_.predict(X[i], by_expert.subspan(n_groups() * tree_size()), scratch);
+    }
+
+    // Adds the prediction of tree t of all to that of its group.
     void add_to(std::span<double> by_expert, std::size_t t,
                 std::span<const double> prediction) const {
         const std::size_t n = common_.adaptive.n_estimators, size = prediction.size();
@@ -692,10 +809,10 @@ template <class Task> class AdaptiveForest {
     // out[row][expert][output of a tree], 0 at the start.
     void predict_block(const Matrix &X, std::size_t first, std::size_t last, double *out) const {
         const std::size_t size = tree_size(), n_each = n_experts() * size;
-        for_each_prediction(X, first, last,
-                            [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
-                                add_to({out + (i - first) * n_each, n_each}, t, prediction);
-                            });
+        for_each_prediction(
+            X, first, last, [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
+                add_to({out + (i - first) * n_each, n_each}, common_.id(t), prediction);
+            });
         std::vector<double> scratch(experts_.scratch_size());
         for (std::size_t i = first; i < last; ++i)
             experts_.predict(

@@ -17,8 +17,8 @@ struct Group {
 };
 
 // A tree is regrown when the number of rows doubles, then `regrows_per_memory` times while as many
-// rows come as its memory holds. One whose memory is unlimited is not regrown after `last` rows, and
-// one that is plain only to settle the scales of features.
+// rows come as its memory holds. One whose memory is unlimited is not regrown after `last` rows,
+// and one that is plain only to settle the scales of features.
 class Schedule {
   public:
     static constexpr std::size_t kNever = kUnlimited;
@@ -29,7 +29,9 @@ class Schedule {
     Schedule(const Group &group, double phase, std::size_t store_size,
              std::size_t regrows_per_memory)
         : phase_(phase), last_(group.is_plain ? kPlainRows : store_size),
-          period_(group.memory == kUnlimited ? 0 : static_cast<double>(group.memory) / static_cast<double>(regrows_per_memory)) {
+          period_(group.memory == kUnlimited ? 0
+                                             : static_cast<double>(group.memory) /
+                                                   static_cast<double>(regrows_per_memory)) {
         while (end_of_doublings_ < period_) end_of_doublings_ *= 2;
     }
 

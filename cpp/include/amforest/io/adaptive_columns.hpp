@@ -156,7 +156,8 @@ template <class Task> class AdaptiveRestorer {
 
     void restore(const FlatForest<Labels, Borrowed> &trees, std::size_t n_rows) {
         check_lengths(n_rows);
-        require(trees.n_nodes.size() == n_trees_ && trees.feature_weights.size() > 0,
+        require(trees.n_nodes.size() == n_trees_ &&
+                    (n_trees_ == 0 || !trees.feature_weights.empty()),
                 "there must be as many trees as groups times n_estimators, with feature_weights");
         restore_trees(trees, n_rows);
         restore_rows(n_rows);
@@ -210,7 +211,7 @@ template <class Task> class AdaptiveRestorer {
     void restore_trees(const FlatForest<Labels, Borrowed> &trees, std::size_t n_rows) {
         const auto &common = forest_.common();
         const typename amforest::Forest<Restricted, Labels>::Common of_trees{
-            common.tree_layout(), {}, forest_.tree_options(), common.parameters};
+            common.tree_layout(), {}, forest_.tree_options(), common.parameters, n_trees_};
         forest_.trees() = Restorer<Restricted, Labels>(trees, of_trees).restore(n_rows);
         for (std::size_t t = 0; t < n_trees_; ++t) forest_.limit_leaves(t);
     }

@@ -163,10 +163,12 @@ template <class Partition, LabelModel Labels> class Restorer {
 
     std::vector<Tree> restore(std::size_t n_rows) {
         const std::size_t n_trees = flat_.n_nodes.size(), n_features = layout_.n_features();
-        require(n_trees > 0 && n_trees <= kMostTrees && flat_.seeds.size() == 4 * n_trees,
+        require((n_trees > 0 || common_.n_in_all) && n_trees <= kMostTrees &&
+                    flat_.seeds.size() == 4 * n_trees,
                 "seeds must be four words for each of 1 to 65535 trees");
         require(flat_.n_rows.size() == n_trees, "n_rows must be one for each tree");
         require(n_rows <= kMostRows, "n_samples must be below 2**31");
+        if (n_trees == 0) return {}; // those of other parts
         // Rows of features are allocated from here on: they must not be longer than the arrays.
         require(n_rows == 0 || (flat_.lower.size() >= layout_.n_numbers &&
                                 flat_.seen.size() >= layout_.categories.n_words()),
@@ -182,7 +184,7 @@ template <class Partition, LabelModel Labels> class Restorer {
         std::vector<Tree> trees;
         trees.reserve(n_trees);
         for (std::size_t t = 0; t < n_trees; ++t) {
-            trees.push_back(empty_tree(t, n_trees));
+            trees.push_back(empty_tree(t, common_.n_in_all.value_or(n_trees)));
             restore_nodes(trees.back(), flat_.n_nodes[t]);
             check_rows(trees.back(), flat_.n_rows[t], n_rows);
         }
