@@ -28,11 +28,11 @@ demo: .venv/demo-installed
 	$(BIN)/amforest run --report demo
 
 test: lint
-	$(BIN)/pytest -n auto -m 'not slow'
+	$(BIN)/pytest -n auto --dist loadgroup -m 'not slow'
 
 # All tests, the slow ones too, with many more random examples.
 test-slow: .venv/installed
-	$(BIN)/pytest -n auto --hypothesis-profile=thorough
+	$(BIN)/pytest -n auto --dist loadgroup --hypothesis-profile=thorough
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -414,6 +414,8 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
             .def_prop_ro("categories", [](const Forest &f) { return f.layout().categories.room(); })
             .def_prop_ro("bounds", [](const Forest &f) { return to_object(f.domain()); })
             .def_prop_ro("n_trees", &Forest::n_trees)
+            .def_prop_ro("n_in_all", &Forest::n_in_all)
+            .def_prop_ro("is_part", &Forest::is_part)
             .def_prop_ro("n_samples", property([](Trees, std::size_t n_rows) { return n_rows; }))
             // Of the tree that has learned most.
             .def_prop_ro("total_weight", property([](Trees trees, std::size_t) {

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -42,6 +42,7 @@ AdaptiveCore = AdaptiveClassifierForest | AdaptiveRegressorForest
 Core = (
     WholeCountsCore | RealCountsCore | RegressorForest | UnrestrictedRegressorForest | AdaptiveCore
 )
+Place = Callable[[Core], Core]
 Labels = ClassLabels | NumberLabels
 Prior = Callable[[int], float]
 Result = TypeVar("Result")
@@ -67,7 +68,7 @@ class Fitted:
 class CoreHandle:
     """What an estimator has beside its parameters."""
 
-    __slots__ = ("fitted", "lock", "n_rejected", "progress", "scales")
+    __slots__ = ("fitted", "lock", "n_rejected", "place", "progress", "scales")
 
     def __init__(self, scale_advice: str | None = None) -> None:
         self.fitted: Fitted | None = None
@@ -75,6 +76,7 @@ class CoreHandle:
         self.n_rejected = 0  # rows that could not be learned; no part of the model
         self.progress = (0.0, 0.0)  # of test-then-train: the sums of weights and losses
         self.scales = ScaleCheck(scale_advice)
+        self.place: Place = _here  # where the trees of a new core live
 
     def state(self) -> dict[str, Any]:
         """Return the model as values that can be pickled; the handle keeps none of them."""
@@ -188,6 +190,8 @@ class CoreHandle:
                     results.append(learn(core, some))
                 core, early = early.extend(core, some, part)
             n_settled = core.n_samples
+            if early is None:
+                core = self.place(core)
             self.fitted = replace(fitted, core=core, early=early)
             if len(part.rows):
                 results.append(learn(core, part))
@@ -210,6 +214,21 @@ class CoreHandle:
     def _fitted(self) -> Fitted:
         """Return what is fitted, which is published before any part is learned."""
         return cast(Fitted, self.fitted)
+
+
+def _here(core: Core) -> Core:
+    """Let the trees of a core live in this process."""
+    return core
+
+
+def is_adaptive_core(core: Core) -> TypeGuard[AdaptiveCore]:
+    """Return whether a core is an adaptive forest, wherever its trees are."""
+    return hasattr(core, "groups")
+
+
+def counts_whole_numbers(core: Core) -> TypeGuard[WholeCountsCore]:
+    """Return whether a core counts in whole numbers, wherever its trees are."""
+    return hasattr(core, "with_real_counts")
 
 
 def _add_in_order(total: float, values: Floats) -> float:
@@ -342,7 +361,7 @@ def drop_numbers(core: Core, n_numbers: int) -> Core:
     trees, n_features = state["trees"], len(state["categories"]) + n_numbers
     widths: dict[str, Any] = dict.fromkeys(("lower", "upper"), slice(n_numbers))
     widths["feature_weights"] = slice(n_features)
-    if isinstance(core, AdaptiveCore):  # its trees have columns of their own
+    if is_adaptive_core(core):  # its trees have columns of their own
         kept = trees["columns"] < n_features
         widths |= dict.fromkeys(widths, kept)
         widths["row_features"] = slice(n_features)
@@ -374,7 +393,7 @@ def can_count(core: Core, weight: Any) -> bool:
     """Return whether the core, as it is, can count so many rows, or a row of this weight."""
     if not isinstance(weight, (int, float)) or not weight >= 0:
         return False
-    if not isinstance(core, WholeCountsCore):
+    if not counts_whole_numbers(core):
         return True
     return weight % 1 == 0 and core.total_weight + weight <= MOST_COUNTED
 
@@ -386,11 +405,11 @@ def count_exactly(core: Core, weights: int | Floats) -> Core:
     """
     total = core.total_weight + np.sum(weights)
     remembered = 0.0
-    if isinstance(core, AdaptiveCore):  # whose trees are regrown from the rows that it remembers
+    if is_adaptive_core(core):  # whose trees are regrown from the rows that it remembers
         remembered = core.remembered_weight + np.sum(np.ceil(weights))
     if max(total, remembered) > MOST_ADDED_UP:
         raise ValueError("the weights of all rows add up to too much: more than 2**53")
-    if not isinstance(core, WholeCountsCore):
+    if not counts_whole_numbers(core):
         return core
     if total <= MOST_COUNTED and np.array_equal(weights, np.rint(weights)):
         return core

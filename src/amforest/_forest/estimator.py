@@ -300,6 +300,7 @@ class Estimator(BaseEstimator):
         if fitted is None:
             core = self._first_core(encoder, labels, table)
             early = EarlyRows.before(core) if settles_step else None
+            core = core if settles_step else handle.place(core)
         else:
             check_in_box(table.numbers, fitted.core.bounds)
             core = reserve_columns(fitted.core, encoder, self.max_categories)

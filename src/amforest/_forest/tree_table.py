@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from amforest._forest.categories import unpack
 from amforest._forest.class_labels import ClassLabels
-from amforest._forest.core_handle import AdaptiveCore, Fitted
+from amforest._forest.core_handle import Fitted, is_adaptive_core
 from amforest._forest.inputs import Features
 
 Columns = dict[str, NDArray[Any]]
@@ -32,9 +32,9 @@ def table_columns(fitted: Fitted, i: int) -> Columns:
         columns["counts"] = labels.sort_columns(columns["counts"])
     if core.bounds is not None:
         columns |= cells_of(columns, core.bounds)
-    if isinstance(core, AdaptiveCore):
+    if is_adaptive_core(core):
         columns |= _columns_of_x(columns, encoder.schema.is_categorical, core.tree_columns)
-    if encoder.categories is None or isinstance(core, AdaptiveCore):
+    if encoder.categories is None or is_adaptive_core(core):
         return {name: columns[name] for name in columns if name not in ("category", "seen")}
     is_categorical = encoder.schema.is_categorical
     columns |= _features_of_x(columns, is_categorical)

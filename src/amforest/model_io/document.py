@@ -15,12 +15,12 @@ from amforest._core import RegressorForest, UnrestrictedRegressorForest
 from amforest._forest.categories import OTHERS, Categories
 from amforest._forest.class_labels import ClassLabels, NumberLabels
 from amforest._forest.core_handle import (
-    AdaptiveCore,
     Core,
     Fitted,
     Labels,
     count_threads,
     handle_of,
+    is_adaptive_core,
     restore_core,
 )
 from amforest._forest.early_rows import EarlyRows
@@ -61,6 +61,7 @@ _CLASSES = ("dtype", "labels")
 _COLUMNS = ("numbers", "categorical", "categories")
 _CORE = ("n_numbers", "categories", "n_samples", "options")
 _CLASS_CORE = (*_CORE, "n_classes", "capacity", "dirichlet")
+_PARTS = ("n_in_all", "held")  # of a forest whose other trees are elsewhere
 _ADAPTIVE = ("groups", "n_estimators", "n_candidates", "row_limit", "mixer_rate")
 _EARLY = "early_"  # the arrays of rows that a regressor keeps until its step is settled
 _OTHERS = {"others": None}  # in the place of a category: that which stands for all others
@@ -165,7 +166,7 @@ def _forest_to_document(model: Estimator) -> tuple[Document, Arrays]:
         "classes": _classes_to_json(labels) if isinstance(labels, ClassLabels) else None,
         "progress": list(handle.progress),
     }
-    core_document, arrays = _core_to_document(core)
+    core_document, arrays = core_to_document(core)
     if (early := handle.fitted.early) is not None:
         arrays = {**arrays, **{_EARLY + name: a for name, a in early.to_arrays(core).items()}}
     return {"params": params, "fitted": fitted, "core": core_document}, arrays
@@ -191,7 +192,7 @@ def _forest_from_document(
     has_keys(fitted, _FITTED)
     early_arrays = {k.removeprefix(_EARLY): a for k, a in arrays.items() if k.startswith(_EARLY)}
     arrays = {name: array for name, array in arrays.items() if not name.startswith(_EARLY)}
-    core = _core_from_document(
+    core = core_from_document(
         part["core"],
         arrays,
         version,
@@ -252,7 +253,7 @@ def _named_encoder(columns: NamedColumns, encoder: Encoder, core: Core, arrays: 
     if (core.n_numbers, core.categories) != (columns.n_numbers, list(capacities)):
         raise ValueError("columns do not fit the forest")
     features = arrays["feature"][arrays["feature"] >= 0]
-    if isinstance(core, AdaptiveCore):
+    if is_adaptive_core(core):
         features = core.tree_columns[features]
     if features.max(initial=0) >= max(len(columns.of), 1):
         raise ValueError("a split is on a column that does not exist")
@@ -316,7 +317,8 @@ def _classes_from_json(part: Any, n_classes: int) -> ClassLabels:
 # A core
 
 
-def _core_to_document(core: Core) -> tuple[Document, Arrays]:
+def core_to_document(core: Core) -> tuple[Document, Arrays]:
+    """Convert a core, which may be a part of a forest, to a document and arrays."""
     state = core.state()
     arrays: dict[str, NDArray[Any]] = state["trees"]
     if state.get("bounds") is not None:
@@ -324,10 +326,11 @@ def _core_to_document(core: Core) -> tuple[Document, Arrays]:
     if "n_classes" in state:
         _check_capacity(state["capacity"], arrays)
     keys = _CLASS_CORE if "n_classes" in state else _CORE
-    if isinstance(core, AdaptiveCore):
+    if is_adaptive_core(core):
         keys = (*keys, *_ADAPTIVE)
         state["groups"] = [list(group) for group in state["groups"]]
     options = {name: to_json(value, name) for name, value in state["options"].items()}
+    keys = (*keys, *(key for key in _PARTS if key in state))
     return {key: options if key == "options" else state[key] for key in keys}, arrays
 
 
@@ -344,12 +347,15 @@ def _check_capacity(capacity: int, arrays: Arrays) -> None:
         )
 
 
-def _core_from_document(
-    part: Any, arrays: Arrays, version: int, *, has_classes: bool, is_adaptive: bool
+def core_from_document(
+    part: Any, arrays: Arrays, version: int = FORMAT, *, has_classes: bool, is_adaptive: bool
 ) -> Core:
-    has_keys(part, (_CLASS_CORE if has_classes else _CORE) + (_ADAPTIVE if is_adaptive else ()))
+    """Undo `core_to_document`."""
+    part_keys = tuple(key for key in _PARTS if key in as_kind(part, dict))
+    keys = (_CLASS_CORE if has_classes else _CORE) + (_ADAPTIVE if is_adaptive else ())
+    has_keys(part, keys + part_keys)
     state: dict[str, Any] = {key: entry(part, key, int) for key in ("n_numbers", "n_samples")}
-    if state["n_samples"] < 1:
+    if state["n_samples"] < 1 and not part_keys:
         raise ValueError("a forest must have learned something")
     if has_classes:
         n_classes, capacity = (entry(part, key, int) for key in ("n_classes", "capacity"))
@@ -362,6 +368,7 @@ def _core_from_document(
     state["options"] = {
         name: from_json(value) for name, value in entry(part, "options", dict).items()
     }
+    state |= {key: part[key] for key in part_keys}
     trees = dict(arrays)
     if is_adaptive:
         return restore_core(state | _adaptive_options(part) | {"trees": trees})

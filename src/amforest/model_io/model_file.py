@@ -14,6 +14,7 @@ from os import PathLike
 from typing import Any
 
 import amforest
+from amforest._forest.core_handle import handle_of
 from amforest.model_io import atomic_write, safetensors_bytes
 from amforest.model_io.document import (
     FORMAT,
@@ -107,10 +108,13 @@ def to_bytes(model: Any, *, extra: Any = None) -> bytes:
     return b"".join(_encode(model, extra))
 
 
-def from_bytes(data: bytes) -> Any:
-    """Restore a model from the bytes of `to_bytes`; `ModelFormatError` if they are not valid."""
-    document, arrays = _decode(data)
-    with _format_errors():
+def from_bytes(data: bytes, *, may_lack_trees: bool = False) -> Any:
+    """Restore a model from the bytes of `to_bytes`; `ModelFormatError` if they are not valid.
+
+    `may_lack_trees`: a model whose trees are elsewhere is valid, too.
+    """
+    document, arrays = open_file(data)
+    with format_errors():
         version = entry(document, "format", int)
         if version > FORMAT:
             library = entry(document, "library", str)
@@ -121,20 +125,25 @@ def from_bytes(data: bytes) -> Any:
             )
         if version < 1:
             raise ValueError(f"there is no format {version}")
-        return from_document(document, arrays)
+        model = from_document(document, arrays)
+        fitted = handle_of(model).fitted
+        if fitted is not None and fitted.core.is_part and not may_lack_trees:
+            raise ValueError("its trees are elsewhere: use amforest.distributed.RayForest.resume")
+        return model
 
 
 def extra_of(data: bytes) -> Any:
     """Return the `extra` that was given to `to_bytes`."""
-    document, _ = _decode(data)
-    with _format_errors():
+    document, _ = open_file(data)
+    with format_errors():
         return document["extra"]
 
 
 # Bytes
 
 
-def _pieces(document: Document, arrays: Arrays) -> list[bytes | memoryview]:
+def sealed_pieces(document: Document, arrays: Arrays) -> list[bytes | memoryview]:
+    """Return the pieces of a file, with its digest."""
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     blank = safetensors_bytes.pack(arrays, {_DOCUMENT: text, _DIGEST: _BLANK})
     digest = hashlib.sha256()
@@ -146,11 +155,12 @@ def _pieces(document: Document, arrays: Arrays) -> list[bytes | memoryview]:
 
 def _encode(model: Any, extra: Any) -> list[bytes | memoryview]:
     document, arrays = to_document(model)
-    return _pieces(document | {"extra": extra}, arrays)
+    return sealed_pieces(document | {"extra": extra}, arrays)
 
 
-def _decode(data: bytes) -> tuple[Document, Arrays]:
-    with _format_errors():
+def open_file(data: bytes) -> tuple[Document, Arrays]:
+    """Undo `sealed_pieces`; `ModelFormatError` if the bytes are not valid."""
+    with format_errors():
         arrays, metadata = safetensors_bytes.unpack(as_kind(data, bytes))
         has_keys(metadata, (_DOCUMENT, _DIGEST))
         blank = safetensors_bytes.header(arrays, metadata | {_DIGEST: _BLANK})
@@ -167,7 +177,7 @@ def _decode(data: bytes) -> tuple[Document, Arrays]:
 
 
 @contextmanager
-def _format_errors() -> Iterator[None]:
+def format_errors() -> Iterator[None]:
     """Raise all errors in a file as `ModelFormatError`."""
     try:
         yield

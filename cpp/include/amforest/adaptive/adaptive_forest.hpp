@@ -113,6 +113,7 @@ template <class Task> class AdaptiveForest {
     const AdaptiveSizes &sizes() const { return sizes_; }
     std::size_t n_trees() const { return common_.n_trees(); }
     std::size_t n_in_all() const { return common_.n_in_all(); } // with those of other parts
+    bool is_part() const { return common_.adaptive.held.has_value(); }
     std::size_t n_groups() const { return common_.adaptive.groups.size(); }
     std::size_t n_experts() const { return n_groups() + Experts::size(); } // that are mixed
 

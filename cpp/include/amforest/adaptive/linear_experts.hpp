@@ -125,10 +125,11 @@ class LinearExperts {
             if (!has_moments || !has_scale || (own.n > 0 && !has_range)) return false;
         }
         return std::ranges::all_of(experts_, is_sound) && std::abs(reference_) <= kLargestLabel &&
-               std::abs(labels_.mean) <= 4 * kLargestLabel && labels_.weight > 0 &&
+               std::abs(labels_.mean) <= 4 * kLargestLabel && labels_.weight >= 0 &&
                labels_.weight <= kMostAddedUp && labels_.squares >= 0 &&
                labels_.squares <= kLargestSquares;
     }
+    bool have_learned() const { return labels_.weight > 0; }
     void set_n_rows(std::size_t n_rows) {
         n_rows_ = n_rows;
         list_active();

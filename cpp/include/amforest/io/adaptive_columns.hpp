@@ -280,6 +280,9 @@ template <class Task> class AdaptiveRestorer {
         read_state(flat_.mixer_state, forest_.mixer(), "mixer_state must be that of a mixer");
         read_state(flat_.expert_state, forest_.experts(),
                    "expert_state must be that of linear experts");
+        // Those of a part with trees learn nothing: another part has the mixer.
+        require(forest_.experts().have_learned() || n_rows == 0 || forest_.is_part(),
+                "expert_state must be that of linear experts");
         forest_.experts().set_n_rows(n_rows);
     }
 
