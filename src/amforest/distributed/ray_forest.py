@@ -196,6 +196,17 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         """How often an actor was started again."""
         return self._shards.n_recoveries if "_shards" in self.__dict__ else 0
 
+    def shard_stats(self) -> list[dict[str, Any]]:
+        """Return what each shard holds, and how long it worked.
+
+        Returns
+        -------
+        list of dict
+            `messages` that the shard has carried out since it was started, the `seconds` that they
+            took, and its `trees`, `nodes` and `bytes`.
+        """
+        return self._shards.stats() if "_shards" in self.__dict__ else []
+
     def close(self) -> None:
         """End the actors. What they have learned is gone, unless it was saved."""
         if "_shards" in self.__dict__:

@@ -141,6 +141,11 @@ class RayShards:
     def _ask(self, core: int, name: str, arguments: tuple[Any, ...]) -> list[Any]:
         return [actor.inspect.remote(core, name, *arguments) for actor in self.actors]
 
+    def stats(self) -> list[dict[str, Any]]:
+        """Return the messages, seconds, trees, nodes and bytes of each shard."""
+        refs = [actor.stats.remote() for actor in self.actors]
+        return [self._get(refs, k, ("stats",)) for k in range(len(self))]
+
     # Checkpoints
 
     @property

@@ -31,6 +31,7 @@ class Shard:
     def reset(self, saved: bytes | str | None) -> None:
         """Forget everything, and start from a checkpoint, or anew."""
         self.cores: dict[int, Any] = {}
+        self.seconds = 0.0  # that messages took
         self.number = 0  # of the last message
         if saved is not None:
             data = read_all(Path(saved)) if isinstance(saved, str) else saved
@@ -40,7 +41,9 @@ class Shard:
         """Carry out the next message, and return its result."""
         if number != self.number + 1:
             raise RuntimeError(f"message {number} was sent after message {self.number}")
+        start = time.perf_counter()
         result = _MESSAGES[message](self, *arguments)
+        self.seconds += time.perf_counter() - start
         self.number = number
         return result
 
@@ -56,6 +59,17 @@ class Shard:
             return data
         write_atomically(Path(path), [data])
         return path
+
+    def stats(self) -> dict[str, Any]:
+        """Return the number of the last message, the seconds of all, and what the cores hold."""
+        cores = self.cores.values()
+        return {
+            "messages": self.number,
+            "seconds": self.seconds,
+            "trees": sum(core.n_trees for core in cores),
+            "nodes": sum(core.n_nodes for core in cores),
+            "bytes": sum(core.n_bytes for core in cores),
+        }
 
     def pid(self) -> int:
         """Return the number of the process."""
