@@ -20,7 +20,7 @@ COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/tes
 	forest/test_sample_weight.py forest/test_estimator.py baselines/test_mondrian_forest.py)
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
-.PHONY: demo test test-slow lint format bench bench-quick bench-csv bench-quality \
+.PHONY: demo test test-slow lint format bench bench-quick bench-csv bench-quality bench-scaling \
 	bench-quality-quick torture coverage asan tsan \
 	paper paper-quick theory clean
 
@@ -92,6 +92,10 @@ bench-quality bench-quality-quick: .venv-bench/installed
 # A gigabyte of CSV through the command line.
 bench-csv: .venv/installed
 	$(BIN)/python -m benchmarks.large_csv
+
+# Forests on Ray; writes docs/scaling.md.
+bench-scaling: .venv/installed
+	$(BIN)/python -m benchmarks.scaling
 
 # Broken files, disks, memory and processes: an hour and a half.
 torture: .venv/installed
