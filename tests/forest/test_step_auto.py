@@ -204,7 +204,7 @@ def changed(data, **others):
         else:
             arrays[name] = change(arrays[name].copy())
     document = model_file.json.loads(metadata["amforest"])
-    return b"".join(model_file._pieces(document, arrays))
+    return b"".join(model_file.sealed_pieces(document, arrays))
 
 
 def with_value(value):
@@ -247,7 +247,7 @@ def test_a_classifier_has_no_early_rows():
     arrays = {**arrays, **{name: a for name, a in early.items() if name.startswith("early_")}}
     with pytest.raises(ModelFormatError, match="other arrays"):
         from_bytes(
-            b"".join(model_file._pieces(model_file.json.loads(metadata["amforest"]), arrays))
+            b"".join(model_file.sealed_pieces(model_file.json.loads(metadata["amforest"]), arrays))
         )
 
 

@@ -409,7 +409,7 @@ def test_if_all_files_are_damaged_the_run_begins_again(folder):
 def test_a_file_of_a_newer_format_is_no_damaged_one(folder):
     files = filled(folder)
     document = {"format": model_file.FORMAT + 1, "library": "9.9"}
-    (folder / name(100)).write_bytes(b"".join(model_file._pieces(document, {})))
+    (folder / name(100)).write_bytes(b"".join(model_file.sealed_pieces(document, {})))
     with pytest.raises(ValueError, match=rf"{name(100)}: .* install a newer one"):
         Checkpoint(classifier(), folder).__enter__()
     assert names(folder) == files

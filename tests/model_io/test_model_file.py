@@ -200,7 +200,7 @@ def resealed(data, change):
     arrays, metadata = safetensors_bytes.unpack(data)
     arrays, document = dict(arrays), json.loads(metadata["amforest"])
     change(document, arrays)
-    return b"".join(model_file._pieces(document, arrays))
+    return b"".join(model_file.sealed_pieces(document, arrays))
 
 
 def test_a_newer_format_says_what_to_do():
