@@ -43,7 +43,10 @@ def test_trees_of_a_group_are_never_regrown_at_the_same_row(
         for g in range(n_groups):
             phases = [(k + g / n_groups) / n_estimators for k in range(n_estimators)]
             n_rows = 900 if memory in range(100) else 9_000
-            rows = [expected_starts(n_rows, phase, memory, regrows_per_memory, n_rows) for phase in phases]
+            rows = [
+                expected_starts(n_rows, phase, memory, regrows_per_memory, n_rows)
+                for phase in phases
+            ]
             rows = list(itertools.chain(*rows))
             assert len(set(rows)) == len(rows), memory
 
