@@ -327,13 +327,16 @@ def _latency(results: Results) -> str:
     rows = [
         (f"{name}, {clock}", *(f"{row[f'{clock} {q}']:,.1f}" for q in quantiles))
         for name, row in table.items()
-        for clock in ("cpu", "wall")
+        for clock in (latency.CPU, latency.WALL, latency.ONE_RUN)
     ]
     return f"""## Latency of `learn_one`
 
 The time of single calls in µs, on {results.run.get("latency_rows", 0):,} rows of
-{latency.N_FEATURES} features: CPU time of the thread, which the bars are for, and time on the wall,
-which contains the interruptions by other processes.
+{latency.N_FEATURES} features: CPU time of the thread, which the bars are for, and time on the wall.
+The same stream is learned twice with the same seed, and of both times of a row the lower one
+counts: the forests are the same bit for bit, so what a row needs is in both times, while other
+processes rarely delay the same row twice. "One run" is the CPU time of the first run alone, with
+their interruptions.
 
 {_table(("", *quantiles), rows)}
 """

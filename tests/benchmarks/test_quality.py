@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from benchmarks.quality.checks import Check, checks
+from benchmarks.quality.latency import summarize
 from benchmarks.quality.page import write_page
 from benchmarks.quality.recovery import WINDOW, recovery
 from benchmarks.quality.results import Results
@@ -38,6 +39,16 @@ def test_recovery_counts_rows_until_the_window_is_as_good_as_before(n_wrong):
 def test_a_stream_that_does_not_recover_is_reported():
     is_correct = np.repeat([1.0, 0.0], 1_000)
     assert not recovery(is_correct).is_complete
+
+
+def test_a_row_is_late_only_if_it_is_late_in_both_runs():
+    first, second = np.full((2, 2, 1_000), 1e5)  # the CPU and the wall time of each row, in ns
+    first[:, 7] = second[:, 8] = 9e6  # interrupted
+    first[:, 9] = second[:, 9] = 4e6  # real work
+    result = summarize([tuple(first), tuple(second)])
+    assert result["cpu median"] == result["wall median"] == 100
+    assert result["cpu max"] == result["wall max"] == 4_000
+    assert result["cpu, one run max"] == 9_000
 
 
 def test_labels_are_exchanged_half_way():

@@ -103,8 +103,8 @@ def test_without_a_source_there_is_an_embedded_stream():
         (["buys"], AdaptiveAMFClassifier, 5),
         (["buys", "--model", "adaptive", "--trees", 3], AdaptiveAMFClassifier, 3),
         (["buys", "--model", "amf"], AMFClassifier, 10),
-        (["basket"], AdaptiveAMFRegressor, 5),
-        (["basket", "--model", "adaptive", "--trees", 3], AdaptiveAMFRegressor, 3),
+        (["basket"], AdaptiveAMFRegressor, 3),
+        (["basket", "--model", "adaptive", "--trees", 2], AdaptiveAMFRegressor, 2),
         (["basket", "--model", "amf", "--trees", 3], AMFRegressor, 3),
     ],
 )

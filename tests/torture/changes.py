@@ -61,9 +61,9 @@ def adaptive() -> Any:
 
 def adaptive_regressor() -> Any:
     """With linear bases, categories and gaps, in the middle of regrowths."""
-    few = {"n_estimators": 1, "memories": (None, 30), "row_limit": 64, "n_candidates": 10_000}
+    few = {"n_estimators": 1, "memories": (None, 15), "row_limit": 64, "n_candidates": 10_000}
     model = AdaptiveAMFRegressor(**few, categorical_features=[0], random_state=1)
-    for i in range(27):
+    for i in range(32):
         x = ["abc"[i % 3] if i % 5 else None, i * 0.618 % 1]
         model.learn_one(x, i * i % 7 + 100.0, [1.0, 0.5][i % 7 == 0])
     assert model._core.state()["trees"]["is_regrown"].any()

@@ -47,8 +47,8 @@ Trees = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Number of trees: for adaptive, of each memory (default 5); for amf, of the forest "
-        "(default 10).",
+        help="Number of trees: for adaptive, of each group (default 5 for classes, 3 for numbers); "
+        "for amf, of the forest (default 10).",
     ),
 ]
 Use = Annotated[
