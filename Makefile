@@ -21,7 +21,7 @@ COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/tes
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
 .PHONY: demo test test-slow lint format bench bench-quick bench-csv bench-quality \
-	bench-quality-quick torture coverage asan tsan \
+	bench-quality-quick bench-keyed torture coverage asan tsan \
 	paper paper-quick theory clean
 
 demo: .venv/demo-installed
@@ -92,6 +92,10 @@ bench-quality bench-quality-quick: .venv-bench/installed
 # A gigabyte of CSV through the command line.
 bench-csv: .venv/installed
 	$(BIN)/python -m benchmarks.large_csv
+
+# One model for each of 100,000 keys, in 10 % of the memory: a quarter of an hour.
+bench-keyed: .venv/installed
+	$(BIN)/python -m benchmarks.keyed
 
 # Broken files, disks, memory and processes: an hour and a half.
 torture: .venv/installed

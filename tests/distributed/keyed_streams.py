@@ -50,4 +50,5 @@ class Dictionary:
 
 def all_bytes(forests: Any) -> dict[Any, bytes]:
     """Return the models of `KeyedForests`, as bytes."""
-    return {key: to_bytes(forests.model(key)) for key in forests.keys()}  # noqa: SIM118
+    keys = forests.keys()
+    return {key: to_bytes(forests.model(key)) for key in keys}

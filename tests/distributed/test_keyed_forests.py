@@ -166,7 +166,8 @@ def test_seeds_depend_on_the_key_alone():
         for key in reversed(one.keys()):
             other.partial_fit(X[keys == key], y[keys == key], keys=keys[keys == key])
         assert all_bytes(one) == all_bytes(other)
-        assert len({one.model(key).random_state for key in one.keys()}) == len(one)  # noqa: SIM118
+        present = one.keys()
+        assert len({one.model(key).random_state for key in present}) == len(one)
 
 
 def test_evaluation_takes_it_as_any_other_model():

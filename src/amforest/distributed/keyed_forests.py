@@ -524,7 +524,7 @@ class KeyedForests(BaseEstimator):
     @property
     def n_samples_seen_(self) -> int:
         """How many rows were given to learn."""
-        return self.stats()["samples"]
+        return 0 if self._opened is None else self._opened.state.n_rows
 
     @property
     def extra_(self) -> Any:
