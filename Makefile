@@ -21,7 +21,7 @@ COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/tes
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
 .PHONY: demo test test-slow lint format bench bench-quick bench-csv bench-quality bench-scaling \
-	bench-quality-quick torture coverage asan tsan \
+	bench-quality-quick bench-keyed torture coverage asan tsan \
 	paper paper-quick theory clean
 
 demo: .venv/demo-installed
@@ -96,6 +96,10 @@ bench-csv: .venv/installed
 # Forests on Ray; writes docs/scaling.md.
 bench-scaling: .venv/installed
 	$(BIN)/python -m benchmarks.scaling
+
+# One model for each of 100,000 keys, in 10 % of the memory: a quarter of an hour.
+bench-keyed: .venv/installed
+	$(BIN)/python -m benchmarks.keyed
 
 # Broken files, disks, memory and processes: an hour and a half.
 torture: .venv/installed

@@ -311,8 +311,12 @@ def join_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
         return parts[0]
     width = max(part.shape[-1] for part in parts)
     return np.concatenate(
-        [np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, width - part.shape[-1])]) for part in parts]
+        [part if part.shape[-1] == width else _pad(part, width) for part in parts]
     )
+
+
+def _pad(part: NDArray[Any], width: int) -> NDArray[Any]:
+    return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, width - part.shape[-1])])
 
 
 # Growth

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -104,6 +105,13 @@ class Estimator(BaseEstimator):
         model: Self = super().__new__(cls)
         model._handle = CoreHandle(cls._scale_advice)
         return model
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters: scikit-learn inspects the constructor each time."""
+        names: list[str] = super()._get_param_names()
+        return names
 
     # What a subclass defines
 

@@ -122,6 +122,16 @@ def run(
     threads: Annotated[int, typer.Option(help="Number of threads; -1 uses all cores.")] = 1,
     use: Use = None,
     drop: Drop = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="Learn a model of its own for each value of this column."),
+    ] = None,
+    max_bytes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Only with --key: memory for models; the others are kept in a folder."
+        ),
+    ] = None,
     types: Types = None,
     format: Format = None,  # noqa: A002
     scale: Annotated[
@@ -142,7 +152,10 @@ def run(
     warm_start: Annotated[
         str | None, typer.Option(help="Continue training the model in this file.")
     ] = None,
-    save: Annotated[str | None, typer.Option(help="Save the model to this file.")] = None,
+    save: Annotated[
+        str | None,
+        typer.Option(help="Save the model to this file; with --key, the models to this folder."),
+    ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(help="Save checkpoints to this folder, and resume from the newest one."),
@@ -177,6 +190,8 @@ def run(
       amforest run 'day-*.parquet' -t price --predictions predictions.csv --checkpoint saved
 
       tail -f events.ndjson | amforest run - --format ndjson -t alarm --predictions -
+
+      amforest run readings.csv -t alarm --key sensor --checkpoint saved
     """
     console = Console(stderr=True)
     with _errors_to(console, debug=debug):
@@ -194,6 +209,8 @@ def run(
             threads=threads,
             use=tuple(use or ()),
             drop=tuple(drop or ()),
+            key=key,
+            max_bytes=max_bytes,
             types=types,
             format=format,
             scale=scale,
@@ -344,8 +361,9 @@ def compare(
 
 def _summarize(outcome: Outcome) -> dict[str, Any]:
     """Return the result of a run in values of JSON."""
+    from amforest.cli.run import size_of  # noqa: PLC0415  # imports take a second
+
     session, progress, settings = outcome.session, outcome.progress, outcome.settings
-    stats = session.model.stats()
     return {
         "task": session.scheme.task,
         "rows": session.n_rows,
@@ -356,10 +374,8 @@ def _summarize(outcome: Outcome) -> dict[str, Any]:
         "window": progress.window_size,
         "requested_coverage": session.coverage,
         "seconds": round(progress.seconds, 6),
-        "samples": stats["samples"],
-        "nodes": stats["nodes"],
-        "depth": stats["depth"],
-        "bytes": stats["bytes"],
+        "samples": session.model.stats()["samples"],
+        **size_of(session.model),
         "model": settings.save,
         "predictions": settings.predictions,
         "rejects": settings.rejects,

@@ -77,6 +77,7 @@ class Status:
     nodes: int = 0
     depth: int = 0
     bytes: int = 0
+    keys: int | None = None  # that have a model each, if there are keys
 
 
 class View(Protocol):
@@ -181,9 +182,8 @@ def metrics_table(status: Status) -> RenderableType:
     for name, value in status.overall.items():
         recent = status.recent.get(name)
         table.add_row(name, _number(value), "" if recent is None else _number(recent))
-    size = f"{status.nodes:,} nodes, depth {status.depth}, {_bytes(status.bytes)}"
     rejected = f", {status.rejected:,} rejected" if status.rejected else ""
-    return Group(table, f"{status.rows:,} rows{rejected} · {size}")
+    return Group(table, f"{status.rows:,} rows{rejected} · {_size(status)}")
 
 
 def _line(status: Status) -> str:
@@ -193,10 +193,16 @@ def _line(status: Status) -> str:
     for name, value in status.overall.items():
         recent = status.recent.get(name)
         parts.append(f"{name} {_number(value)}" + (f" ({_number(recent)})" if recent else ""))
-    parts.append(f"{status.nodes:,} nodes, depth {status.depth}, {_bytes(status.bytes)}")
+    parts.append(_size(status))
     if status.rejected:
         parts.append(f"{status.rejected:,} rejected")
     return " · ".join(parts)
+
+
+def _size(status: Status) -> str:
+    if status.keys is not None:
+        return f"{status.keys:,} keys, {_bytes(status.bytes)} in memory"
+    return f"{status.nodes:,} nodes, depth {status.depth}, {_bytes(status.bytes)}"
 
 
 def _rate(status: Status) -> str:

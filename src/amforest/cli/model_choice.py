@@ -13,6 +13,8 @@ from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier,
 from amforest.cli.console import CommandError
 from amforest.cli.scheme import CLASSIFICATION, Scheme, load_with_scheme
 from amforest.cli.settings import ADAPTIVE, AMF, COVERAGE, Settings, open_source
+from amforest.distributed import KeyedForests
+from amforest.distributed.keyed_state import holds_models
 from amforest.reading import Batch
 
 ROWS_FOR_TASK = 100  # whose labels tell whether they are classes or numbers
@@ -44,9 +46,13 @@ def build_model(
     """Return the model to start with, and its state: the scheme."""
     target = settings.target_column()
     if settings.warm_start is not None:
+        if settings.key is not None:
+            raise CommandError(
+                "--warm-start is given, but cannot be used with --key: continue by --checkpoint"
+            )
         return _load_model(settings, settings.warm_start, target)
     X, y = next(batch.X for batch in first if len(batch)), _labels(first)
-    scheme = Scheme.infer(X, y, target, kinds, task=settings.task)
+    scheme = Scheme.infer(X, y, target, kinds, task=settings.task, key=settings.key)
     family = settings.model or ADAPTIVE
     _check_options(settings, family)
     if family == ADAPTIVE or settings.scale is False:
@@ -60,6 +66,9 @@ def build_model(
     if settings.trees is not None:
         options["n_estimators"] = settings.trees
     is_class = scheme.task == CLASSIFICATION
+    if is_class and settings.key is not None:
+        # A key's model is better off with the classes of other keys than with its first one only.
+        options["classes"] = np.unique(scheme.labels(y)).tolist()
     model: Any
     if family == ADAPTIVE:
         model = (AdaptiveAMFClassifier if is_class else AdaptiveAMFRegressor)(**options)
@@ -67,6 +76,8 @@ def build_model(
         if settings.step is not None:
             options["step"] = settings.step
         model = (AMFClassifier if is_class else AMFRegressor)(**options)
+    if settings.key is not None:
+        model = KeyedForests(model, settings.key, max_bytes=settings.max_bytes)
     return model, {"scheme": scheme.to_json()}
 
 
@@ -85,7 +96,11 @@ def choose_coverage(model: Any, requested: float | None) -> float | None:
 
 
 def _check_options(settings: Settings, family: str) -> None:
-    """Refuse options of the other family."""
+    """Refuse options of the other family, and those that do not fit models of keys."""
+    if settings.key is not None:
+        _check_options_of_keys(settings)
+    elif settings.max_bytes is not None:
+        raise CommandError("--max-bytes is given, but is for models of keys: add --key")
     if family == AMF:
         return
     given = {
@@ -100,6 +115,26 @@ def _check_options(settings: Settings, family: str) -> None:
                 f"{option} is given, but has no meaning for the adaptive forest{reason}: drop it, "
                 f"or use --model {AMF}"
             )
+
+
+def _check_options_of_keys(settings: Settings) -> None:
+    """Refuse what models of keys cannot do, before the first row."""
+    given = {
+        "--delay": settings.delay > 0,
+        "--coverage": settings.coverage is not None,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise CommandError(
+                f"{option} is given, but cannot be used with --key: drop one of them"
+            )
+    if settings.key == settings.target_column():
+        raise CommandError(f"--key is {settings.key!r}, which is the target, too")
+    if settings.save is not None and holds_models(settings.save):
+        raise CommandError(
+            f"--save is {settings.save}, which holds models already: give an empty folder, or "
+            "continue with them by --checkpoint"
+        )
 
 
 def _load_model(settings: Settings, path: str, target: str) -> tuple[Any, dict[str, Any]]:

@@ -17,6 +17,7 @@ from rich.console import Console
 from amforest import Checkpoint
 from amforest._forest.losses import log_losses
 from amforest.cli.console import Status, choose_view
+from amforest.cli.keyed_checkpoint import KeyedCheckpoint
 from amforest.cli.memory_history import MemoryRecorder
 from amforest.cli.model_choice import build_model, choose_coverage, read_first
 from amforest.cli.predictions import RowFile, format_labelled, prediction_columns
@@ -96,7 +97,7 @@ class Session:
         self.evaluator = Evaluator(scheme.task, _choose_metrics(scheme.task, coverage))
         self._adapter = adapt(model, scheme.task, by_row=delay > 0, coverage=coverage)
         self.memories: MemoryRecorder | None = None
-        if records_memories and model.is_adaptive:
+        if records_memories and scheme.key is None and model.is_adaptive:
             self._adapter = self.memories = MemoryRecorder(self._adapter)
         self.loop = Loop(
             self._adapter,
@@ -108,7 +109,7 @@ class Session:
         self._after_block: Callable[[], None] | None = None
         self._recent: deque[LabelledPredictions] = deque()
         self._n_recent = 0
-        self._stats: dict[str, Any] = {"nodes": 0, "depth": 0, "bytes": 0}
+        self._size: dict[str, int] = {}
         self._stats_at = 0.0
 
     def run(
@@ -216,7 +217,7 @@ class Session:
         self.loop.flush()
         now = time.monotonic()
         if final or now - self._stats_at >= SECONDS_BETWEEN_STATS:
-            self._stats, self._stats_at = self.model.stats(), now
+            self._size, self._stats_at = size_of(self.model), now
         return Status(
             rows=self.n_rows,
             rows_per_second=(self.n_rows - self.n_resumed) / max(now - self.started, 1e-9),
@@ -226,9 +227,7 @@ class Session:
             overall=self._named(self.evaluator.metrics),
             recent=self._named(self.evaluator.window),
             window=self.evaluator.window_size,
-            nodes=self._stats["nodes"],
-            depth=self._stats["depth"],
-            bytes=self._stats["bytes"],
+            **self._size,
         )
 
     def _named(self, metrics: dict[str, float]) -> dict[str, float]:
@@ -237,6 +236,14 @@ class Session:
             return metrics
         names = {"coverage": f"coverage ({percent(self.coverage)})"}
         return {names.get(k, k.replace("_", " ")): value for k, value in metrics.items()}
+
+
+def size_of(model: Any) -> dict[str, int]:
+    """Return the size of a model: its nodes, or how many keys have a model of their own."""
+    stats = model.stats()
+    if "keys" in stats:
+        return {"keys": stats["keys"], "bytes": stats["bytes_in_memory"]}
+    return {name: stats[name] for name in ("nodes", "depth", "bytes")}
 
 
 def percent(fraction: float) -> str:
@@ -277,9 +284,12 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
         batches = iter(stream)
         first = read_first(settings, batches)
         model, state = build_model(settings, first, stream.schema)
-        checkpoint = None
+        checkpoint: Checkpoint[Any] | KeyedCheckpoint | None = None
         if settings.checkpoint is not None:
-            checkpoint = Checkpoint(model, settings.checkpoint, every=settings.every)
+            if settings.key is None:
+                checkpoint = Checkpoint(model, settings.checkpoint, every=settings.every)
+            else:
+                checkpoint = KeyedCheckpoint(model, settings.checkpoint, every=settings.every)
             stack.enter_context(checkpoint)
             if checkpoint.resumed_from is not None:
                 model, state = checkpoint.model, checkpoint.extra
@@ -305,7 +315,7 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
             checkpoint.extra = session.to_json()
         view.show(session.status(stream.bytes_read, stream.bytes_total, final=True))
     if settings.save is not None:
-        model_file.save(session.model, settings.save, extra=session.to_json())
+        _save(session, settings.save)
     return Outcome(settings, session, progress, interrupts.exit_status)
 
 
@@ -345,7 +355,15 @@ def _build_session(
     return session
 
 
-def _step(checkpoint: Checkpoint[Any], session: Session) -> None:
+def _save(session: Session, path: str) -> None:
+    """Save the model to a file, or the models of keys to a folder."""
+    if session.scheme.key is None:
+        model_file.save(session.model, path, extra=session.to_json())
+    else:
+        session.model.save(path, extra=session.to_json())
+
+
+def _step(checkpoint: Checkpoint[Any] | KeyedCheckpoint, session: Session) -> None:
     if checkpoint.is_due:
         session.sync()
         checkpoint.extra = session.to_json()

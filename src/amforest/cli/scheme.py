@@ -14,9 +14,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from amforest.cli.console import CommandError, suggest
+from amforest.distributed import KeyedForests
+from amforest.distributed.keyed_state import holds_models
 from amforest.model_io import atomic_write, model_file
 
 Floats = NDArray[np.float64]
@@ -47,6 +50,8 @@ class Scheme:
         The features. A date becomes its year, month, day, weekday and hour.
     scale : RunningScale or None
         The scale of the numbers; None if they are used as they are.
+    key : str or None
+        The column whose values have a model each.
     """
 
     target: str
@@ -56,6 +61,7 @@ class Scheme:
     numbers: list[str]
     categories: list[str]
     scale: RunningScale | None
+    key: str | None = None
 
     @classmethod
     def infer(
@@ -66,6 +72,7 @@ class Scheme:
         kinds: dict[str, str],
         *,
         task: str | None = None,
+        key: str | None = None,
     ) -> Scheme:
         """Infer it from the first rows of a stream, and their labels."""
         whole = labels.dtype.kind == "f" and bool((labels == np.rint(labels)).all())
@@ -80,11 +87,12 @@ class Scheme:
         categories = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         unused = {f"{name}.{part}" for name in kinds for part in UNUSED_DATE_PARTS} - kinds.keys()
         numbers = [name for name in schema.names if name not in {*categories, *unused}]
+        categories = [name for name in categories if name != key]
         if not numbers and not categories:
             raise CommandError("there is no column beside the target to learn from")
         whole = task == CLASSIFICATION and whole
         scale = RunningScale(len(numbers))
-        return cls(target, task, whole, kinds, numbers, categories, scale)
+        return cls(target, task, whole, kinds, numbers, categories, scale, key)
 
     @property
     def names(self) -> list[str]:
@@ -93,7 +101,8 @@ class Scheme:
 
     def features(self, table: pa.RecordBatch, file: str, *, learn: bool = True) -> pa.Table:
         """Return the features of some rows; with `learn`, their scales are updated."""
-        for name in self.names:
+        keys = [] if self.key is None else [self.key]
+        for name in [*self.names, *keys]:
             if name not in table.schema.names:
                 raise CommandError(
                     f"{file} has no column {name!r}, which the model was trained with"
@@ -104,7 +113,9 @@ class Scheme:
             rows = np.column_stack([_as_floats(column) for column in columns[: len(self.numbers)]])
             rows = self.scale.transform(rows) if learn else self.scale.apply(rows)
             columns[: len(self.numbers)] = [pa.array(column, from_pandas=True) for column in rows.T]
-        return pa.table(columns, names=self.names)
+        # Rows without a key have one in common.
+        columns += [pc.fill_null(table.column(name).cast(pa.string()), "") for name in keys]
+        return pa.table(columns, names=[*self.names, *keys])
 
     def labels(self, y: Any) -> NDArray[Any]:
         """Convert an array of labels to the type that the model learns."""
@@ -145,9 +156,16 @@ class Scheme:
 
 
 def load_with_scheme(path: str) -> tuple[Any, dict[str, Any], Scheme]:
-    """Load a model that `amforest run` has saved, the state saved with it, and its scheme."""
-    data = atomic_write.read_all(path)
-    model, state = model_file.from_bytes(data), model_file.extra_of(data)
+    """Load a model that `amforest run` has saved, the state saved with it, and its scheme.
+
+    The models of keys are in a folder.
+    """
+    if holds_models(path):
+        model: Any = KeyedForests.load(path)
+        state = model.extra_
+    else:
+        data = atomic_write.read_all(path)
+        model, state = model_file.from_bytes(data), model_file.extra_of(data)
     is_state = isinstance(state, dict) and "scheme" in state
     scheme = Scheme.from_json(state["scheme"] if is_state else None)
     return model, state, scheme

@@ -38,6 +38,8 @@ class Settings:
     threads: int = 1
     use: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    key: str | None = None  # the column whose values have a model each
+    max_bytes: int | None = None  # of the models of keys in memory
     types: str | None = None
     format: str | None = None
     scale: bool | None = None  # None: as the model needs it
@@ -79,12 +81,14 @@ def open_source(settings: Settings, kinds: dict[str, str] | None = None) -> Stre
         The columns to read, and their kinds; None means those of the settings.
     """
     target = settings.target_column()
-    columns = [*settings.use, target] if settings.use else None
+    keys = [] if settings.key is None else [settings.key]
+    columns = [*settings.use, *keys, target] if settings.use else None
+    requested = dict.fromkeys(keys, "category") | (kinds or {})
     source: Any = "-" if settings.source == ("-",) else list(settings.source)
     return open_stream(
         source or demo_stream(),
         format=settings.format if settings.source else "csv",
-        types=(kinds or {}) | (parse_types(settings.types) if settings.types else {}),
+        types=requested | (parse_types(settings.types) if settings.types else {}),
         columns=list(kinds) if kinds else columns,
         drop=list(settings.drop) or None,
         target=target,

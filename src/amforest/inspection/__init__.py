@@ -17,11 +17,17 @@ from amforest._forest.tree_table import cells_of
 __all__ = [
     "bounds_of",
     "cells_of",
+    "count_bytes",
     "count_trees",
     "flat_trees",
     "learns_residuals",
     "total_weight",
 ]
+
+
+def count_bytes(model: Any) -> int:
+    """Return the memory of a fitted forest, in bytes, without the objects of Python around it."""
+    return _core_of(model).n_bytes
 
 
 def count_trees(model: Any) -> int:

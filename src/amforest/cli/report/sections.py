@@ -52,6 +52,7 @@ def build_content(outcome: Outcome, folder: Path) -> dict[str, str]:
     """Return the title and the body of the page."""
     session = outcome.session
     is_fitted = session.model.__sklearn_is_fitted__()
+    has_trees = is_fitted and session.scheme.key is None  # of its own, not of each key
     recent = session.recent() if count_predictions(outcome) else None
     parts = [
         _head(outcome),
@@ -59,7 +60,7 @@ def build_content(outcome: Outcome, folder: Path) -> dict[str, str]:
         _metrics(outcome),
         "" if recent is None else _intervals(outcome, recent),
         "" if recent is None else _predictions(outcome, recent),
-        _features(session.model) if is_fitted else "",
+        _features(session.model) if has_trees else "",
         _rows(outcome),
         _details(session.model),
     ]
@@ -104,7 +105,11 @@ def _run(outcome: Outcome, folder: Path, stats: dict[str, Any] | None) -> str:
         ("Speed", timing(f"{_rate(progress.n_rows, progress.seconds)} rows per second")),
     ]
     if stats is not None:
-        size = f"{count(stats['nodes'])} nodes, depth {stats['depth']}, {bytes_of(stats['bytes'])}"
+        if "keys" in stats:
+            size = f"{count(stats['keys'])} keys, {bytes_of(stats['bytes_in_memory'])} in memory"
+        else:
+            nodes = f"{count(stats['nodes'])} nodes, depth {stats['depth']}"
+            size = f"{nodes}, {bytes_of(stats['bytes'])}"
         learned = f"{size}, {count(stats['samples'])} rows learned"
         pairs.append(("Model", f"{type(session.model).__name__}: {learned}"))
     files = (("Model file", settings.save), ("Predictions", settings.predictions))
