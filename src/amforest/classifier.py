@@ -170,8 +170,9 @@ class ForestClassifier(ClassifierMixin, Estimator):
 
         Parameters
         ----------
-        x : sequence of n_features numbers
-            Fastest as a contiguous array of float32 or float64.
+        x : sequence of n_features numbers, dict or Series
+            Fastest as a contiguous array of float32 or float64. Values with names are matched with
+            the columns of X by name.
 
         Returns
         -------
@@ -189,7 +190,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
 
         Parameters
         ----------
-        x : sequence of n_features numbers
+        x : sequence of n_features numbers, dict or Series
 
         Returns
         -------

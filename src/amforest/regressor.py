@@ -95,7 +95,7 @@ class ForestRegressor(RegressorMixin, Estimator):
 
         Parameters
         ----------
-        x : sequence of n_features numbers
+        x : sequence of n_features numbers, dict or Series
 
         Returns
         -------

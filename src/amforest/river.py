@@ -188,6 +188,7 @@ class _River(base.Estimator):
             encoder = Encoder(schema, columns.categories if n_categorical else None)
             core = drop_numbers(core, n_numbers)
             handle.fitted = replace(handle.fitted, encoder=encoder, core=core)
+            handle.changes.clear()
         return model
 
     @classmethod
@@ -217,6 +218,7 @@ class _River(base.Estimator):
             encoder = Encoder.of_named(_named_columns(fitted.encoder))
             core = reserve_columns(fitted.core, encoder)
             new._handle.fitted = replace(fitted, encoder=encoder, core=core)
+            new._handle.changes.clear()
         return new
 
     @property

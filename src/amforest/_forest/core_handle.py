@@ -68,10 +68,12 @@ class Fitted:
 class CoreHandle:
     """What an estimator has beside its parameters."""
 
-    __slots__ = ("fitted", "lock", "n_rejected", "place", "progress", "scales")
+    __slots__ = ("changes", "fitted", "lock", "n_rejected", "place", "progress", "scales")
 
     def __init__(self, scale_advice: str | None = None) -> None:
         self.fitted: Fitted | None = None
+        # What parameters were when the forest was built, of those that have changed since.
+        self.changes: dict[str, Any] = {}
         self.lock = RLock()  # held by the thread that learns
         self.n_rejected = 0  # rows that could not be learned; no part of the model
         self.progress = (0.0, 0.0)  # of test-then-train: the sums of weights and losses

@@ -29,6 +29,7 @@ from amforest._forest.categories import (
 from amforest._forest.class_labels import Encoded
 from amforest._forest.inputs import (
     Features,
+    NamedRow,
     Schema,
     Table,
     argument_named,
@@ -38,6 +39,7 @@ from amforest._forest.inputs import (
     numbers_only,
     split_columns,
     validate,
+    validate_first_row,
 )
 from amforest._forest.losses import Floats
 
@@ -58,10 +60,13 @@ class Encoder:
     named: NamedColumns | None = None  # of river, whose rows arrive encoded
 
     @classmethod
-    def fit(cls, estimator: Any, X: ArrayLike, y: Any) -> tuple[Encoder, Table, Any]:
+    def fit(cls, estimator: Any, X: ArrayLike | NamedRow, y: Any) -> tuple[Encoder, Table, Any]:
         """Return an encoder without categories, X as a table, and the labels."""
         with argument_named("X"), np.errstate(over="ignore"):
-            schema, table, labels = validate(estimator, X, y)
+            if isinstance(X, NamedRow):
+                schema, table, labels = validate_first_row(estimator, X, y)
+            else:
+                schema, table, labels = validate(estimator, X, y)
         n_categorical = len(table.categories)
         categories = Categories().widen(n_categorical) if n_categorical else None
         return cls(schema, categories), table, labels
@@ -124,6 +129,7 @@ class Encoder:
 
     def row(self, x: Sequence[Any] | NDArray[Any]) -> Floats:
         """Encode one row; new categories are UNKNOWN. The core checks its width and values."""
+        x = self._in_order(x)
         if self.categories is None:
             return row_of_numbers(x)
         codes_and_numbers = self._encode_simple(x, self.categories)
@@ -138,12 +144,23 @@ class Encoder:
 
     def row_table(self, x: Sequence[Any] | NDArray[Any]) -> Table:
         """Return one row as a table."""
+        x = self._in_order(x)
         if self.categories is None:
             return Table(row_of_numbers(x)[None].astype(np.float32), [])
         self._check_width(x)
         values = as_objects(x[None] if isinstance(x, np.ndarray) else [list(x)])
         with argument_named("x"):
             return split_columns(values, self.schema)
+
+    def _in_order(self, x: Any) -> Any:
+        """Return the values of a row; those with names in the order of X's columns."""
+        if (named := NamedRow.read(x)) is None:
+            return x
+        schema = self.schema
+        values = named.in_order(schema.names, schema.n_features)
+        if self.categories is None:
+            values = [nan if value is None else value for value in values]
+        return values
 
     def _encode_simple(self, x: Any, categories: Categories) -> list[Any] | None:
         """Encode a row of Python's own types; None if it has others, or a new category."""

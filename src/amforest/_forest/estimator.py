@@ -37,6 +37,7 @@ from amforest._forest.encoder import (
 )
 from amforest._forest.inputs import (
     Features,
+    NamedRow,
     Table,
     as_rows,
     check_least_weight,
@@ -49,6 +50,8 @@ from amforest._forest.inputs import (
 from amforest._forest.limits import MOST_CATEGORIES, MOST_TREES
 from amforest._forest.losses import Floats
 from amforest._forest.tree_table import build_table, table_columns
+
+_FREE = {"n_jobs", "max_categories"}  # parameters that each call reads
 
 
 class Estimator(BaseEstimator):
@@ -113,6 +116,27 @@ class Estimator(BaseEstimator):
         names: list[str] = super()._get_param_names()
         return names
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Note parameters that change after the forest was built from them."""
+        handle = getattr(self, "_handle", None)
+        is_fitted = handle is not None and handle.fitted is not None
+        if is_fitted and name in self.__dict__.keys() - _FREE and not name.startswith("_"):
+            built_with = self._handle.changes.pop(name, self.__dict__[name])
+            if not _are_same(built_with, value):
+                self._handle.changes[name] = built_with
+        super().__setattr__(name, value)
+
+    def _refuse_changes(self) -> None:
+        changes = [
+            f"{name} was changed from {old!r} to {getattr(self, name)!r}"
+            for name, old in self._handle.changes.items()
+        ]
+        if changes:
+            raise ValueError(
+                f"{', and '.join(changes)} after the forest was built: call fit to start again, or "
+                "set the parameters back"
+            )
+
     # What a subclass defines
 
     def _validate_labels(self, y: ArrayLike) -> ArrayLike:
@@ -174,8 +198,9 @@ class Estimator(BaseEstimator):
 
         Parameters
         ----------
-        x : sequence of n_features numbers
-            Fastest as a contiguous array of float32 or float64.
+        x : sequence of n_features numbers, dict or Series
+            Fastest as a contiguous array of float32 or float64. Values with names are matched with
+            the columns of X by name.
         y : label
         sample_weight : float, default=1.0
 
@@ -189,6 +214,7 @@ class Estimator(BaseEstimator):
                 fitted = handle.fitted
                 if not (
                     fitted is not None
+                    and not handle.changes
                     and sample_weight == 1
                     and fitted.encoder.categories is None
                     and (label := fitted.labels.encode_one(y)) is not None
@@ -207,9 +233,10 @@ class Estimator(BaseEstimator):
         fitted = self._handle.fitted
         if fitted is None:
             is_any = lists_columns(self.categorical_features)
-            rows: Any = [x] if is_any else row_of_numbers(x)[None]
+            rows: Any = NamedRow.read(x) or ([x] if is_any else row_of_numbers(x)[None])
             self._learn_batch(rows, [y], sample_weight=[weight])
             return
+        self._refuse_changes()
         encoder, labels, core = fitted.encoder, fitted.labels, fitted.core
         label = labels.encode_one(y) if can_count(core, weight) else None
         row = None if label is None else encoder.row(x)
@@ -239,7 +266,9 @@ class Estimator(BaseEstimator):
     ) -> tuple[Features, NDArray[Any]] | None:
         """Encode arrays that need only the core's checks; None if X and y are others."""
         fitted = self._handle.fitted
-        if fitted is None or any(value is not None for value in how.values()):
+        if fitted is None or self._handle.changes:
+            return None
+        if any(value is not None for value in how.values()):
             return None
         encoder, labels, core = fitted.encoder, fitted.labels, fitted.core
         if not (encoder.accepts(X) and is_plain(y, 1) and len(X) == len(y)):
@@ -287,6 +316,8 @@ class Estimator(BaseEstimator):
         fitted = None if afresh else handle.fitted
         if fitted is None:
             self._validate_params()
+        else:
+            self._refuse_changes()
         count_threads(self.n_jobs)
         encoder, table, y = self._encode_features(X, self._validate_labels(y), fitted, named)
         weights = None if sample_weight is None else validate_weights(sample_weight, len(y))
@@ -317,6 +348,7 @@ class Estimator(BaseEstimator):
         if fitted is None:
             handle.progress = 0.0, 0.0
             handle.scales.restart()
+            handle.changes.clear()
         handle.scales.look_ahead(core, encoder, table.numbers, learned)
         return batch
 
@@ -515,6 +547,11 @@ class Estimator(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["params"])
         self._handle.restore(state["model"])
+
+
+def _are_same(old: Any, new: Any) -> bool:
+    """Return whether two values of a parameter mean the same."""
+    return old is new or (type(old) is type(new) and np.array_equal(old, new))
 
 
 def learn_named_rows(

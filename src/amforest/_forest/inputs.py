@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Features = NDArray[np.float32]
 Sparse: TypeAlias = Any  # scipy's csr_matrix or csr_array, which have no types
 
+MOST_LISTED = 8  # names in a message
 BLOCK_BYTES = 2**22  # of dense memory for the rows of a sparse matrix
 CONVERSION: dict[str, Any] = {
     "dtype": np.float32,
@@ -76,6 +77,51 @@ class Schema:
         """Yield the indices of the columns that hold categories, and their names in errors."""
         for j in np.flatnonzero(self.is_categorical).tolist():
             yield j, f"X's column {j if self.names is None else self.names[j]!r}"
+
+
+class NamedRow(NamedTuple):
+    """One row with names: a dict, or a Series of pandas."""
+
+    names: list[Any]
+    values: list[Any]
+
+    @classmethod
+    def read(cls, x: Any) -> NamedRow | None:
+        """Return the names and values of x; None if it has no names."""
+        if isinstance(x, np.ndarray | list | tuple) or not hasattr(x, "keys"):
+            return None
+        row = cls(list(x.keys()), [value for _, value in x.items()])
+        if len(set(row.names)) < len(row.names):
+            twice = next(name for name in row.names if row.names.count(name) > 1)
+            raise ValueError(f"x has several values of {twice!r}; it must have one of each feature")
+        return row
+
+    def in_order(self, names: NDArray[Any] | None, n_features: int) -> list[Any]:
+        """Return the values in the order of the names of X's columns, or of positions."""
+        given = dict(zip(self.names, self.values, strict=True))
+        if names is None and given.keys() != set(range(n_features)):
+            raise ValueError(
+                f"x has the names {_listed(self.names)}, but the forest was fitted without names: "
+                "give it the values in the order of the columns"
+            )
+        wanted = list(range(n_features)) if names is None else names.tolist()
+        if absent := [name for name in wanted if name not in given]:
+            raise ValueError(
+                f"x lacks {_listed(absent)}; the forest was fitted with {_listed(wanted)}. Give "
+                "None where a value is missing"
+            )
+        if unknown := given.keys() - set(wanted):
+            unknown_names = [name for name in self.names if name in unknown]
+            raise ValueError(
+                f"x has {_listed(unknown_names)}, which the forest does not know: it was fitted "
+                f"with {_listed(wanted)}"
+            )
+        return [given[name] for name in wanted]
+
+
+def _listed(names: list[Any]) -> str:
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(map(repr, names[:MOST_LISTED])) + more
 
 
 @dataclass(frozen=True)
@@ -165,6 +211,19 @@ def validate(
         return schema, Table(rows, columns), labels
     rows = check_array(numbers, estimator=estimator, input_name="X", **how)
     return schema, Table(rows, columns), None
+
+
+def validate_first_row(estimator: Any, x: NamedRow, y: Any) -> tuple[Schema, Table, Any]:
+    """Check a row with names, which is the first that a forest learns, and its label."""
+    names = None
+    if x.names != list(range(len(x.names))):  # positions
+        if not all(isinstance(name, str) for name in x.names):
+            raise TypeError(f"x has the names {_listed(x.names)}; all must be text")
+        names = np.array(x.names, dtype=object)
+    schema = Schema.read(np.zeros(len(x.names), dtype=bool), estimator.categorical_features, names)
+    with argument_named("x"):
+        table = split_columns(as_objects([x.values]), schema)
+    return schema, table, validate_labels(table, y)
 
 
 def validate_labels(table: Table, y: Any) -> NDArray[Any]:
