@@ -73,6 +73,15 @@ def test_equals_a_dictionary_for_all_estimators(estimator):
         assert np.array_equal(forests.predict(X, keys=keys), some)
 
 
+def test_models_in_memory_stay_within_the_limit():
+    X, y, keys = keyed_stream(2000, 200)
+    with KeyedForests(CLASSIFIER, max_bytes=300_000) as forests:
+        for a in range(0, 2000, 20):
+            forests.partial_fit(X[a : a + 20], y[a : a + 20], keys=keys[a : a + 20])
+            assert forests.stats()["bytes_in_memory"] <= 300_000
+        assert 1 < forests.stats()["models_in_memory"] < len(forests)
+
+
 def test_single_rows_equal_batches():
     X, y, keys = keyed_stream(100, 9)
     with KeyedForests(CLASSIFIER, max_bytes=20_000) as one, KeyedForests(CLASSIFIER) as many:

@@ -46,7 +46,6 @@ def test_shards_equal_a_dictionary_though_they_die(tmp_path, expected):
             if n == 4:  # after a flush, and more rows
                 kill(forests, 1)
         assert np.array_equal(np.concatenate(parts), predictions)
-        kill(forests, 0)  # between learning and predicting
         assert all_bytes(forests) == models
         assert len(forests) == len(models)
         assert forests.stats()["models_in_memory"] < len(models)

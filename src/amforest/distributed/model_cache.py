@@ -10,8 +10,10 @@ from amforest.distributed.segment_store import Key, SegmentStore
 from amforest.inspection import count_bytes
 from amforest.model_io import from_bytes, to_bytes
 
-# Of the objects of Python around a forest, and of an entry here: measured, and rounded up.
-BYTES_OF_OBJECTS = 4096
+# Measured as memory of the process for each of many small models, and rounded up: the objects of
+# Python around a forest, and what a forest reserves for each byte in use.
+_BYTES_OF_OBJECTS = 4096
+_RESERVED, _RESERVED_IF_ADAPTIVE = 4, 10
 
 
 class _Entry(NamedTuple):
@@ -94,7 +96,7 @@ class ModelCache:
     def _set(self, key: Key, model: Any, *, is_saved: bool) -> None:
         if (before := self._entries.pop(key, None)) is not None:
             self._n_bytes -= before.n_bytes
-        entry = _Entry(model, count_bytes(model) + BYTES_OF_OBJECTS, is_saved)
+        entry = _Entry(model, memory_of(model), is_saved)
         self._entries[key] = entry
         self._n_bytes += entry.n_bytes
         self._evict()
@@ -112,3 +114,9 @@ class ModelCache:
             del self._entries[key]
             self._n_bytes -= entry.n_bytes
             self.n_evictions += 1
+
+
+def memory_of(model: Any) -> int:
+    """Return about how many bytes of the process's memory a small model takes."""
+    reserved = _RESERVED_IF_ADAPTIVE if model.is_adaptive else _RESERVED
+    return _BYTES_OF_OBJECTS + reserved * count_bytes(model)
