@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import is_classifier
 
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor, load
 from amforest._forest.core_handle import handle_of
 from amforest.distributed import RayForest
 from amforest.distributed.ray_shards import RayShards
 from amforest.distributed.sharded_core import ShardedCore
+from amforest.evaluation import progressive_validation
 from amforest.model_io.model_file import ModelFormatError, from_bytes, to_bytes
 from amforest.river import AdaptiveAMFClassifier as RiverClassifier
 
@@ -34,47 +36,8 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """Start Ray; actors import compiled modules, whatever the environment says."""
-    cache = {
-        "PYTHONDONTWRITEBYTECODE": "",
-        "PYTHONPYCACHEPREFIX": str(tmp_path_factory.mktemp("cache")),
-    }
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        ignore_reinit_error=True,
-        runtime_env={"env_vars": cache},
-    )
-    yield
-    ray.shutdown()
-
-
-@pytest.fixture(scope="module")
-def idle_actors(cluster):
-    """Actors that forests use one after the other: an actor takes seconds to start."""
-    return []
-
-
-@pytest.fixture(autouse=True)
-def _actors_are_used_again(monkeypatch, idle_actors):
-    start = RayShards._start
-
-    def start_or_use(self, k):
-        if not idle_actors:
-            return start(self, k)
-        actor = idle_actors.pop()
-        actor.reset.remote(self._saved[k])
-        return actor
-
-    monkeypatch.setattr(RayShards, "_start", start_or_use)
-    monkeypatch.setattr(RayShards, "close", lambda self: idle_actors.extend(self.actors))
-
-
 @pytest.fixture(params=[1, 2, 3, 8])
-def shards(request):
+def shards(request, cluster):
     shards = RayShards(request.param, {}, None, 50)
     yield shards
     shards.close()
@@ -241,6 +204,16 @@ def test_a_forest_moves_to_actors_and_back(cluster, tmp_path):
         assert to_bytes(load(tmp_path / "forest.amf")) == to_bytes(local)
         assert forest.fit(first[0], first[1]) is forest  # it forgets, in the same actors
         assert forest.to_bytes() == to_bytes(local.fit(first[0], first[1]))
+
+
+def test_it_is_evaluated_as_the_local_forest(cluster):
+    local, (X, y, _) = MODELS["classifier"](), next(batches("classifier"))
+    with RayForest(MODELS["classifier"](), n_shards=2) as forest:
+        assert is_classifier(forest)
+        progress = progressive_validation(forest, X, y)
+        assert progress.metrics == progressive_validation(local, X, y).metrics
+        assert forest.to_bytes() == to_bytes(local)
+    assert not is_classifier(RayForest(MODELS["regressor"]()))
 
 
 def test_a_quorum_predicts_without_a_slow_shard(cluster):

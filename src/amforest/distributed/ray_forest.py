@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, get_tags
 
 from amforest._forest.core_handle import Core, handle_of
 from amforest.distributed.ray_shards import RayShards
@@ -219,6 +220,16 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         self.close()
 
     # The methods of the estimator
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return the estimator's tags: a RayForest of a classifier is a classifier."""
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            return get_tags(self.estimator)
+        return super().__sklearn_tags__()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether there are rows that it has learned."""
+        return "estimator_" in self.__dict__ and handle_of(self.estimator_).fitted is not None
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the estimator; its methods learn and predict in the shards."""

@@ -4,6 +4,7 @@ from amforest.model_io.checkpoint import Checkpoint
 from amforest.model_io.model_file import (
     ModelFormatError,
     NewerFormatError,
+    extra_of,
     from_bytes,
     load,
     save,
@@ -14,6 +15,7 @@ __all__ = [
     "Checkpoint",
     "ModelFormatError",
     "NewerFormatError",
+    "extra_of",
     "from_bytes",
     "load",
     "save",
