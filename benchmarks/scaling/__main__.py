@@ -65,8 +65,8 @@ def run(*, quick: bool) -> Results:
             shards.close()
         ray.shutdown()
     costs = {
-        family: fit([(m.case, m.batch) for m in all_measured], N_CORES)
-        for family, all_measured in measured.items()
+        family: fit([m.case for m in some], [m.driver for m in some], [m.shard for m in some])
+        for family, some in measured.items()
     }
     return Results(
         machine.describe(),
@@ -77,7 +77,10 @@ def run(*, quick: bool) -> Results:
             family: (m.case, m.batch, costs[family].of_batch(m.case, N_CORES))
             for family, m in held_out.items()
         },
-        {family: needs(costs[family], Machines(), 1000, 1e9) for family in costs},
+        {
+            family: needs(costs[family], Machines(), 1000, 1e9, answers=family == ADAPTIVE)
+            for family in costs
+        },
         N_CORES,
     )
 

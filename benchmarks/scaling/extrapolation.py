@@ -27,19 +27,24 @@ class Need:
     hours: float
 
 
-def needs(costs: Costs, machines: Machines, n_trees: int, n_rows: float) -> list[Need]:
-    """Return the hours of each resource for a forest that predicts and learns all rows."""
+def needs(
+    costs: Costs, machines: Machines, n_trees: int, n_rows: float, *, answers: bool
+) -> list[Need]:
+    """Return the hours of each resource to learn all rows; `answers`: shards send predictions."""
     n_batches = n_rows / BATCH
     all_cores = machines.n * machines.n_cores
     driver = costs.batch + costs.actor * all_cores
     driver += BATCH * (costs.row + costs.joined * n_trees)
     row_bytes, answer_bytes = 4 * N_FEATURES + 8, 8 * N_CLASSES * n_trees
+    n_shards = min(all_cores, n_trees)
     seconds = {
-        "the shards' cores": n_rows * n_trees * costs.learned / min(all_cores, n_trees),
+        "the shards' cores": n_rows * (costs.stored + n_trees / n_shards * costs.learned),
         "the driver's core": n_batches * driver,
         "the driver's network, rows sent": n_rows * row_bytes * machines.n / machines.network,
         "the driver's network, predictions received": n_rows * answer_bytes / machines.network,
     }
+    if not answers:
+        del seconds["the driver's network, predictions received"]
     return sorted(
         (Need(name, value / 3600) for name, value in seconds.items()),
         key=lambda need: -need.hours,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from benchmarks.scaling.cost_model import Case, Costs
 from benchmarks.scaling.extrapolation import Machines, Need
@@ -110,18 +110,22 @@ def _figures(results: Results) -> list[str]:
 def _model(results: Results) -> list[str]:
     parts = [
         "## Cost model",
-        "The seconds of a batch of n rows, for T trees on S actors of which C run at once:",
-        "    t = a + b S + n (c + d T + e T / min(S, C))",
+        "The CPU time of a batch of n rows, for T trees on S actors, of the driver and of a shard, "
+        "and the time of the batch where C cores do the work of all:",
+        "    driver = a + b S + n (c + d T)\n"
+        "    shard = n (e + f T / S)\n"
+        "    t = max(driver, shard, (driver + S shard) / C)",
         "a, b: of a batch, and of the call of an actor; c: of a row, which the driver validates, "
-        "stores and mixes; d: what the driver does with a tree's prediction of a row; e: of a row "
-        "that a tree learns in its shard. Fitted by relative least squares, none below 0.",
+        "stores and mixes; d: of a row and a tree, whose prediction the driver joins to those of "
+        "others; e: of a row that a shard stores; f: of a row that a tree learns. Fitted to CPU "
+        "times by relative least squares, none below 0; t is a prediction.",
     ]
-    names = ["a, ms", "b, ms", "c, µs", "d, µs", "e, µs"]
-    factors = (1e3, 1e3, 1e6, 1e6, 1e6)
+    names = ["a, ms", "b, ms", "c, µs", "d, µs", "e, µs", "f, µs"]
+    factors = (1e3, 1e3, 1e6, 1e6, 1e6, 1e6)
     rows = [
         (
             family,
-            *(f"{v * f:.3g}" for v, f in zip(costs.values(), factors, strict=True)),
+            *(f"{v * f:.3g}" for v, f in zip(astuple(costs), factors, strict=True)),
             f"{results.measured[family][-1].node_bytes:.0f}",
             f"{results.measured[family][-1].nodes_per_row:.2f}",
         )
@@ -164,8 +168,8 @@ def _plan(results: Results) -> list[str]:
         "## 1,000 trees, 10⁹ rows, 100 machines",
         f"The model's hours of each resource alone, for {machines.n} machines of "
         f"{machines.n_cores} cores like ours, one shard on each, batches of 10,000 rows of 20 "
-        "features and two classes, a network of 10 Gbit/s, and a prediction of each row before it "
-        "is learned:",
+        "features and two classes, and a network of 10 Gbit/s. The mixer of an adaptive forest "
+        "needs the predictions of all trees; an AMF that only learns sends none back:",
     ]
     rows = [
         (
@@ -189,5 +193,5 @@ def _plan(results: Results) -> list[str]:
 
 
 def _hours(needs: list[Need], resource: str) -> str:
-    hours = next(need.hours for need in needs if need.resource == resource)
-    return f"{hours:,.1f}"
+    hours = [need.hours for need in needs if need.resource == resource]
+    return f"{hours[0]:,.1f}" if hours else "–"

@@ -29,7 +29,10 @@ def draw(results: Results, path: Path) -> None:
         held_out = f"held out: {case.n_trees} trees, {case.n_rows:,} rows"
         axis.plot(case.n_actors, seconds * 1e3, "k*", markersize=10, label=held_out)
         axis.set(title=family, xlabel="actors, on 2 cores", ylabel="ms of a batch", yscale="log")
-        axis.legend(fontsize=7)
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("")
+        axis.set_ylim(top=axis.get_ylim()[1] * 4)  # room for the legend
+        axis.legend(fontsize=7, ncols=2, loc="upper center")
         axis.grid(alpha=0.3)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)

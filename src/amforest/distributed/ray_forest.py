@@ -203,8 +203,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         list of dict
-            `messages` that the shard has carried out since it was started, the `seconds` that they
-            took, and its `trees`, `nodes` and `bytes`.
+            `messages` that the shard has carried out since it was started, the `seconds` and
+            `cpu_seconds` that they took, and its `trees`, `nodes` and `bytes`.
         """
         return self._shards.stats() if "_shards" in self.__dict__ else []
 

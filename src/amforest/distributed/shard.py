@@ -31,7 +31,7 @@ class Shard:
     def reset(self, saved: bytes | str | None) -> None:
         """Forget everything, and start from a checkpoint, or anew."""
         self.cores: dict[int, Any] = {}
-        self.seconds = 0.0  # that messages took
+        self.seconds = self.cpu_seconds = 0.0  # that messages took
         self.number = 0  # of the last message
         if saved is not None:
             data = read_all(Path(saved)) if isinstance(saved, str) else saved
@@ -41,9 +41,10 @@ class Shard:
         """Carry out the next message, and return its result."""
         if number != self.number + 1:
             raise RuntimeError(f"message {number} was sent after message {self.number}")
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         result = _MESSAGES[message](self, *arguments)
         self.seconds += time.perf_counter() - start
+        self.cpu_seconds += time.process_time() - cpu_start
         self.number = number
         return result
 
@@ -66,6 +67,7 @@ class Shard:
         return {
             "messages": self.number,
             "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
             "trees": sum(core.n_trees for core in cores),
             "nodes": sum(core.n_nodes for core in cores),
             "bytes": sum(core.n_bytes for core in cores),
