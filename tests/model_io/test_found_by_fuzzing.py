@@ -6,6 +6,7 @@ import pytest
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest._forest.core_handle import restore_core
 from amforest.baselines import MondrianForestClassifier
+from amforest.model_io import from_bytes
 from amforest.river import AMFClassifier as RiverClassifier
 
 
@@ -154,3 +155,22 @@ def test_the_sign_of_a_missing_value_is_not_saved(Model):
         for some in (X, np.where(np.isnan(X), -X, X))
     ]
     assert saved[0] == saved[1]
+
+
+@pytest.mark.parametrize(
+    ("y", "weights"), [([1.0, 0.1], [1e-20, 1.0]), ([0.0, 1.0, 0.1], [1e-30, 1e-13, 1e4])]
+)
+def test_a_large_weight_after_a_tiny_one_gives_no_negative_variance(y, weights):
+    """The mean of 1 and 0.1 is rounded to less than 0.1."""
+    model = AdaptiveAMFRegressor(1, memories=(20,), random_state=0)
+    model.partial_fit([[0.0]] * len(y), y, sample_weight=weights)
+    assert (model._core.state()["trees"]["m2"] >= 0).all()
+    assert from_bytes(model.to_bytes()).predict([[0.0]]) == model.predict([[0.0]])
+
+
+def test_weights_of_forgotten_rows_may_add_up_to_much():
+    model = AdaptiveAMFRegressor(1, memories=(8,), row_limit=16, random_state=0)
+    X, y, weights = np.arange(1000)[:, None] % 7, np.arange(1000) % 3, np.full(1000, 2.0**42)
+    for _ in range(5):
+        model.partial_fit(X, y, sample_weight=weights)
+    assert from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()

@@ -186,6 +186,9 @@ class Models:
         self.adaptive_numbers = AdaptiveAMFRegressor(1, **few, categorical_features=[0])
         for _ in range(2):
             self.adaptive_numbers.partial_fit(self.codes, self.y)
+        # No tree of it was regrown.
+        self.few_numbers = AdaptiveAMFRegressor(1, memories=(8,), random_state=0)
+        self.few_numbers.partial_fit(X[:2], self.y[:2])
         bytes_ = {"max_bytes": 200_000, "classes": [0, 1], "n_jobs": 2}
         self.full = AdaptiveAMFClassifier(1, **short | bytes_, random_state=0)
         self.full.partial_fit(self.many, self.many_labels).partial_fit(self.X, self.labels)
@@ -247,6 +250,11 @@ def adapting(of: Models) -> Iterator[Call]:
     )
     numbers = of.adaptive_numbers
     yield Call("partial_fit, adaptive numbers", numbers, lambda m: learn(m, X, of.y))
+    yield Call(
+        "partial_fit, adaptive numbers, several regrows of a tree",
+        of.few_numbers,
+        lambda m: learn(m, of.many[:60], of.many[:60, 0]),
+    )
     yield Call("learn_one, adaptive numbers", numbers, lambda m: m.learn_one(X[0].tolist(), 1.5))
     yield Call(
         "test-then-train, adaptive numbers", numbers, lambda m: m.partial_fit_predict(X, of.y)

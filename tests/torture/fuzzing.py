@@ -1,6 +1,6 @@
 """libFuzzer on load → predict → learn → copy → save, with ASan and UBSan: cpp/fuzz_load.cpp.
 
-Forests of the paper with each model of labels, and adaptive ones.
+Forests of the paper with each model of labels, and adaptive ones of classes and of numbers.
 """
 
 from __future__ import annotations

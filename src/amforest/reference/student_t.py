@@ -77,7 +77,7 @@ class StudentT:
         self.is_constant = self.n == 0 or self.is_pure(y)
         distance = y - self.mean
         self.mean = y if self.n == 0 else self.mean + weight * distance / (self.n + weight)
-        self.m2 += weight * distance * (y - self.mean)
+        self.m2 += max(weight * distance * (y - self.mean), 0.0)  # ȳ may be rounded beyond y
         self.n += weight
 
     def is_pure(self, y: float | None = None) -> bool:

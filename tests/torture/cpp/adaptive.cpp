@@ -1,4 +1,5 @@
-// Adaptive forests of random settings, which learn random streams; under ASan and UBSan.
+// Adaptive forests of random settings, of classes and of numbers in turn, which learn random
+// streams; under ASan and UBSan.
 //
 // The claims:
 // - Once a batch has made room, learning it allocates nothing: so it cannot fail.
@@ -81,12 +82,12 @@ void *__wrap_mremap(void *at, std::size_t before, std::size_t bytes, int flags, 
 
 namespace {
 
-using Labels = ClassCounts<double>;
-using Forest = AdaptiveForest<ClassTask>;
-using Common = Forest::Common;
-using Parameters = Labels::Parameters;
-using Owner = std::unique_ptr<Forest>;
-using Saved = SavedAdaptive<ClassTask>;
+template <class Task> using Common = typename AdaptiveForest<Task>::Common;
+template <class Task> using Label = typename Task::Labels::Label;
+template <class Task> using Parameters = typename Task::Labels::Parameters;
+template <class Task> using Owner = std::unique_ptr<AdaptiveForest<Task>>;
+
+template <class Task> constexpr bool kHasClasses = std::is_integral_v<Label<Task>>;
 
 class Random {
   public:
@@ -113,12 +114,13 @@ Layout draw_layout(Random &random) {
     return {Categories(rooms), random.below(5) + (rooms.empty() ? 1 : 0)};
 }
 
-AdaptiveOptions draw_adaptive(Random &random) {
+template <class Task> AdaptiveOptions draw_adaptive(Random &random) {
     AdaptiveOptions options;
     for (std::size_t g = 1 + random.below(4); g > 0; --g) {
         const std::size_t memory =
             random.among({kUnlimited, 8UL, 15UL, 60UL, 8 + random.below(400)});
-        options.groups.push_back({memory, random.is_lucky(3), random.is_lucky(5)});
+        options.groups.push_back({memory, random.is_lucky(3), random.is_lucky(5),
+                                  Task::kHasBases && random.is_lucky(2)});
     }
     options.n_estimators = 1 + random.below(3);
     options.n_candidates = random.among({1UL, 3UL, 30UL, 30UL, 2'000UL});
@@ -128,11 +130,11 @@ AdaptiveOptions draw_adaptive(Random &random) {
 }
 
 // The number in the core's refusal.
-std::size_t least(Common common, std::size_t Options::*limit) {
+template <class Task> std::size_t least(Common<Task> common, std::size_t Options::*limit) {
     common.options.max_bytes = common.options.max_nodes = kUnlimited;
     common.options.*limit = 1;
     try {
-        Forest::sizes_of(common);
+        AdaptiveForest<Task>::sizes_of(common);
     } catch (const std::invalid_argument &error) {
         const std::string text = error.what();
         return std::stoull(text.substr(text.rfind(' ')));
@@ -140,29 +142,36 @@ std::size_t least(Common common, std::size_t Options::*limit) {
     fail("a limit of 1 is refused");
 }
 
-Common draw_common(Random &random) {
+template <class Task> Parameters<Task> draw_parameters(Random &random) {
+    Parameters<Task> parameters;
+    if constexpr (kHasClasses<Task>) {
+        parameters.n_classes = 1 + random.below(4);
+        parameters.capacity = parameters.n_classes + random.below(3);
+        parameters.dirichlet = 0.5;
+    }
+    parameters.validate();
+    return parameters;
+}
+
+template <class Task> Common<Task> draw_common(Random &random) {
     const Layout layout = draw_layout(random);
-    Common common{layout, first_columns(layout), Options(), draw_adaptive(random),
-                  std::make_shared<Parameters>()};
-    common.parameters->n_classes = 1 + random.below(4);
-    common.parameters->capacity = common.parameters->n_classes + random.below(3);
-    common.parameters->dirichlet = 0.5;
-    common.parameters->validate();
+    Common<Task> common{layout, first_columns(layout), Options(), draw_adaptive<Task>(random),
+                        std::make_shared<Parameters<Task>>(draw_parameters<Task>(random))};
     common.options.split_pure = random.is_lucky(2);
     common.options.use_aggregation = !random.is_lucky(5);
     const double enough = 1 + random.uniform() * random.among({0.0, 0.5, 3.0});
     for (const auto limit : {&Options::max_bytes, &Options::max_nodes})
         if (random.is_lucky(3))
             common.options.*limit =
-                static_cast<std::size_t>(enough * static_cast<double>(least(common, limit)));
+                static_cast<std::size_t>(enough * static_cast<double>(least<Task>(common, limit)));
     return common;
 }
 
 // A stream
 
-struct Rows {
+template <class Label> struct Rows {
     std::vector<float> X;
-    std::vector<std::uint32_t> y;
+    std::vector<Label> y;
     std::vector<double> weights;
     std::size_t width;
 
@@ -171,9 +180,35 @@ struct Rows {
     }
 };
 
-Rows draw_rows(const Forest &forest, std::size_t n_rows, Random &random) {
+// Labels of one stream: classes, or numbers in some unit.
+template <class Task> class LabelSource {
+  public:
+    LabelSource(const Parameters<Task> &parameters, Random &random)
+        : parameters_(parameters), random_(random),
+          unit_(random.among({1.0, 1.0, 1e-70, 1e-9, 1e9, kLargestLabel})),
+          n_values_(random.among({1UL, 2UL, 7UL, 1UL << 40})) {}
+
+    Label<Task> draw() {
+        if constexpr (kHasClasses<Task>)
+            return static_cast<Label<Task>>(random_.below(parameters_.n_classes));
+        else
+            return unit_ * static_cast<double>(random_.below(n_values_)) /
+                   static_cast<double>(n_values_) * random_.among({1.0, -1.0});
+    }
+
+  private:
+    const Parameters<Task> &parameters_;
+    Random &random_;
+    double unit_;
+    std::size_t n_values_;
+};
+
+template <class Task>
+Rows<Label<Task>> draw_rows(const AdaptiveForest<Task> &forest, std::size_t n_rows,
+                            Random &random) {
     const Layout &layout = forest.layout();
-    Rows rows{{}, {}, {}, layout.n_features()};
+    Rows<Label<Task>> rows{{}, {}, {}, layout.n_features()};
+    LabelSource<Task> labels(*forest.common().parameters, random);
     const std::size_t one_in = random.among({3UL, 1UL << 40}),
                       grid = random.among({2UL, 1UL << 20});
     const bool has_weights = random.is_lucky(3);
@@ -184,17 +219,19 @@ Rows draw_rows(const Forest &forest, std::size_t n_rows, Random &random) {
             rows.X.push_back(random.is_lucky(one_in) ? std::numeric_limits<float>::quiet_NaN()
                                                      : value);
         }
-        rows.y.push_back(
-            static_cast<std::uint32_t>(random.below(forest.common().parameters->n_classes)));
-        if (has_weights) rows.weights.push_back(random.among({0.0, 1.0, 0.5, 7.0}));
+        rows.y.push_back(labels.draw());
+        if (has_weights)
+            rows.weights.push_back(
+                random.among({0.0, 1.0, 0.5, 7.0, 1e-20, kLeastWeight, 0x1.0p36}));
     }
     return rows;
 }
 
 // In batches of some rows each, or one by one; after room was made nothing is allocated.
-void learn(Forest &forest, const Rows &rows, std::size_t n_batch,
-           const std::optional<Parameters> &parameters = {}) {
-    std::optional<Parameters> next = parameters;
+template <class Task>
+void learn(AdaptiveForest<Task> &forest, const Rows<Label<Task>> &rows, std::size_t n_batch,
+           const std::optional<Parameters<Task>> &parameters = {}) {
+    std::optional<Parameters<Task>> next = parameters;
     for (std::size_t first = 0; first < rows.y.size(); first += n_batch) {
         const std::size_t count = std::min(n_batch, rows.y.size() - first);
         const std::span<const double> weights =
@@ -205,7 +242,7 @@ void learn(Forest &forest, const Rows &rows, std::size_t n_batch,
             hold(forest.learn(rows.matrix(first, 1), rows.y[first], weight), "a row is learned");
             continue;
         }
-        Forest::Batch batch(forest, count, weights, 0, next);
+        typename AdaptiveForest<Task>::Batch batch(forest, count, weights, 0, next);
         next.reset();
         for (std::size_t at = 0; at < count; at += forest.chunk_size()) {
             const std::size_t n = std::min(forest.chunk_size(), count - at);
@@ -219,7 +256,7 @@ void learn(Forest &forest, const Rows &rows, std::size_t n_batch,
 
 // Saving
 
-Owner restored(Saved saved) {
+template <class Task> Owner<Task> restored(SavedAdaptive<Task> saved) {
     try {
         return saved.restore();
     } catch (const std::invalid_argument &error) {
@@ -237,16 +274,32 @@ Layout draw_larger(const Layout &layout, Random &random) {
     return {Categories(rooms), layout.n_numbers + random.below(3)};
 }
 
-Owner larger(const Forest &forest, const Layout &layout, std::size_t n_more_classes) {
-    Parameters parameters = *forest.common().parameters;
-    parameters.capacity += n_more_classes;
+template <class Task>
+Owner<Task> larger(const AdaptiveForest<Task> &forest, const Layout &layout,
+                   std::size_t n_more_classes) {
+    Parameters<Task> parameters = *forest.common().parameters;
+    if constexpr (kHasClasses<Task>) parameters.capacity += n_more_classes;
     parameters.validate();
-    return std::make_unique<Forest>(forest, layout, parameters);
+    return std::make_unique<AdaptiveForest<Task>>(forest, layout, parameters);
+}
+
+// The parameters with a class more, where there is room for it, or the same; or none.
+template <class Task>
+std::optional<Parameters<Task>> draw_next(const AdaptiveForest<Task> &forest, Random &random) {
+    Parameters<Task> next = *forest.common().parameters;
+    if (!random.is_lucky(3)) return {};
+    if constexpr (kHasClasses<Task>) {
+        if (next.n_classes == next.capacity) return {};
+        ++next.n_classes;
+    }
+    next.validate();
+    return next;
 }
 
 // Claims
 
-std::vector<double> predict(const Forest &forest, const Rows &rows) {
+template <class Task>
+std::vector<double> predict(const AdaptiveForest<Task> &forest, const Rows<Label<Task>> &rows) {
     std::vector<double> all;
     const std::size_t size = forest.predict(rows.matrix(0, rows.y.size()), all, 1);
     for (std::size_t i = 0; i < rows.y.size(); ++i) {
@@ -255,12 +308,12 @@ std::vector<double> predict(const Forest &forest, const Rows &rows) {
             hold(std::isfinite(all[i * size + k]), "predictions are finite");
             sum += all[i * size + k];
         }
-        hold(std::abs(sum - 1) < 1e-6, "probabilities sum to 1");
+        hold(!kHasClasses<Task> || std::abs(sum - 1) < 1e-6, "probabilities sum to 1");
     }
     return all;
 }
 
-std::size_t n_nodes(const Forest &forest) {
+template <class Task> std::size_t n_nodes(const AdaptiveForest<Task> &forest) {
     return forest.inspect([](const auto &, auto trees, std::size_t) {
         std::size_t sum = 0;
         for (const auto &tree : trees) sum += tree.n_nodes();
@@ -268,13 +321,15 @@ std::size_t n_nodes(const Forest &forest) {
     });
 }
 
-void hold_alike(const Forest &forest, const Forest &twin, Random &random) {
-    Saved one = Saved::of(forest), other = Saved::of(twin);
+template <class Task>
+void hold_alike(const AdaptiveForest<Task> &forest, const AdaptiveForest<Task> &twin,
+                Random &random) {
+    auto one = SavedAdaptive<Task>::of(forest), other = SavedAdaptive<Task>::of(twin);
     const auto columns = one.bytes(), others = other.bytes();
     for (std::size_t k = 0; k < columns.size(); ++k)
         if (columns[k] != others[k]) std::fprintf(stderr, "column %zu differs\n", k);
     hold(columns == others && one.n_rows == other.n_rows, "twins are the same");
-    const Rows probes = draw_rows(forest, 3, random);
+    const auto probes = draw_rows(forest, 3, random);
     hold(predict(forest, probes) == predict(twin, probes), "twins predict the same");
 }
 
@@ -305,14 +360,14 @@ template <class T> void damage(std::vector<T> &column, Random &random) {
 }
 
 // Returns whether damaged arrays give a forest, which then works.
-bool survives_damage(Saved saved, Random &random) {
+template <class Task> bool survives_damage(SavedAdaptive<Task> saved, Random &random) {
     std::size_t n_columns = 0, k = 0;
     saved.for_each_column([&](auto &) { ++n_columns; });
     const std::size_t chosen = random.below(n_columns);
     saved.for_each_column([&](auto &column) {
         if (k++ == chosen) damage(column, random);
     });
-    Owner forest;
+    Owner<Task> forest;
     try {
         forest = saved.restore();
     } catch (const std::invalid_argument &) {
@@ -324,8 +379,8 @@ bool survives_damage(Saved saved, Random &random) {
     } catch (const std::length_error &) { // a row may have any weight
         return true;
     }
-    const Owner again = restored(Saved::of(*forest));
-    const Rows rows = draw_rows(*forest, 40, random);
+    const auto again = restored(SavedAdaptive<Task>::of(*forest));
+    const auto rows = draw_rows(*forest, 40, random);
     learn(*forest, rows, 40);
     learn(*again, rows, 7);
     hold_alike(*forest, *again, random);
@@ -337,27 +392,28 @@ struct Tally {
                 n_survived = 0;
 };
 
-std::size_t n_active(const Forest &forest) {
-    return forest.inspect_all([](const Forest &now) {
+template <class Task> std::size_t n_active(const AdaptiveForest<Task> &forest) {
+    return forest.inspect_all([](const auto &now) {
         std::size_t count = 0;
         for (const auto &slot : now.slots()) count += slot.regrowth.is_active() ? 1 : 0;
         return count;
     });
 }
 
-void try_out(std::uint64_t seed, Tally &tally) {
+template <class Task> void try_out(std::uint64_t seed, Tally &tally) {
+    using Forest = AdaptiveForest<Task>;
+    using Saved = SavedAdaptive<Task>;
     Random random(seed);
-    const Common common = draw_common(random);
+    const Common<Task> common = draw_common<Task>(random);
     std::vector<Rng::State> seeds;
     for (std::size_t t = 0; t < common.n_trees(); ++t)
         seeds.push_back({random.word(), random.word(), random.word(), random.word()});
-    Common own = common;
-    own.parameters = std::make_shared<Parameters>(*common.parameters);
+    Common<Task> own = common;
+    own.parameters = std::make_shared<Parameters<Task>>(*common.parameters);
     auto forest = std::make_unique<Forest>(common, seeds),
          twin = std::make_unique<Forest>(own, seeds);
     bool has_grown = false;
     for (std::size_t lesson = 0; lesson < 12; ++lesson) {
-        std::optional<Parameters> parameters;
         if (lesson > 0 && random.is_lucky(5)) {
             const Layout layout = draw_larger(forest->layout(), random);
             const std::size_t n_more = random.below(3);
@@ -370,13 +426,8 @@ void try_out(std::uint64_t seed, Tally &tally) {
                 hold(std::strstr(error.what(), "must be at least") != nullptr, error.what());
             }
         }
-        const Parameters &now = *forest->common().parameters;
-        if (now.n_classes < now.capacity && random.is_lucky(3)) {
-            parameters = now;
-            ++parameters->n_classes;
-            parameters->validate();
-        }
-        const Rows rows =
+        const auto parameters = draw_next(*forest, random);
+        const auto rows =
             draw_rows(*forest, 1 + random.below(random.among({10UL, 60UL, 600UL})), random);
         learn(*forest, rows, random.among({rows.y.size(), 1UL, 7UL}), parameters);
         learn(*twin, rows, random.among({rows.y.size(), 1UL, 50UL}), parameters);
@@ -406,7 +457,10 @@ int main(int argc, char **argv) {
     Tally tally;
     for (std::size_t i = 0; i < n; ++i) {
         std::fprintf(stderr, "\r%zu", i); // which one, if it fails
-        try_out(seed + i, tally);
+        if ((seed + i) % 2 == 0)
+            try_out<ClassTask>(seed + i, tally);
+        else
+            try_out<NumberTask>(seed + i, tally);
     }
     std::printf("{\"forests\": %zu, \"rows\": %zu, \"regrows\": %zu, \"restored\": %zu, "
                 "\"damaged\": %zu, \"survived\": %zu}\n",

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "amforest/adaptive/class_task.hpp"
+#include "amforest/adaptive/number_task.hpp"
 #include "amforest/io/adaptive_columns.hpp"
 
 namespace amforest {

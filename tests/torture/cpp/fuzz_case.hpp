@@ -189,7 +189,7 @@ template <class Case> void check_case(Case &given) {
         require(width == 0 ? column.empty() : column.size() % width == 0, "shape");
         n_bytes += std::span(column).size_bytes();
     });
-    require(given.label_bytes() <= 64 * n_bytes + (1 << 24), "too many trees for so many classes");
+    require(given.fixed_bytes() <= 64 * n_bytes + (1 << 24), "too many trees for so many classes");
 }
 
 // A forest in a model file.
@@ -229,7 +229,7 @@ template <class PartitionOf, LabelModel LabelsOf> struct Case {
     void check() { check_case(*this); }
 
     // The labels of a few nodes of each tree.
-    std::size_t label_bytes() const {
+    std::size_t fixed_bytes() const {
         const Labels labels(std::make_shared<Parameters>(valid_parameters()));
         return flat.n_nodes.size() * (labels.empty_bytes() + labels.split_bytes());
     }
@@ -276,40 +276,45 @@ template <class PartitionOf, LabelModel LabelsOf> struct Case {
 
 // What an adaptive forest has beside the settings of any.
 struct AdaptiveSettings : Settings {
-    std::uint8_t n_groups = 1, honest = 0, plain = 0; // the latter have a bit for each group
+    static constexpr std::uint8_t kHonest = 1, kPlain = 2, kBase = 4;
+
+    std::uint8_t kind[4] = {}; // of each group: some of these bits
+    std::uint8_t n_groups = 1;
     std::uint8_t n_estimators = 1;
-    std::uint32_t n_candidates = 30;
+    std::uint16_t n_candidates = 30;
     std::uint64_t memory[4] = {kUnlimited, kUnlimited, kUnlimited, kUnlimited};
     std::uint64_t row_limit = 65'536;
     double mixer_rate = 0.01;
 
-    AdaptiveOptions adaptive() const {
+    template <class Task> AdaptiveOptions adaptive() const {
         AdaptiveOptions options{{}, n_estimators, n_candidates, row_limit, mixer_rate};
         for (std::size_t g = 0; g < n_groups % 5; ++g)
-            options.groups.push_back({memory[g], (honest >> g & 1) == 1, (plain >> g & 1) == 1});
+            options.groups.push_back({memory[g], (kind[g] & kHonest) != 0, (kind[g] & kPlain) != 0,
+                                      Task::kHasBases && (kind[g] & kBase) != 0});
         return options;
     }
 };
 static_assert(sizeof(AdaptiveSettings) == sizeof(Settings) + 56); // no padding
 
 // An adaptive forest in a model file.
-struct AdaptiveCase {
+template <class Task> struct AdaptiveCase {
     using Partition = Restricted;
-    using Labels = ClassCounts<double>;
-    using Label = Labels::Label;
-    using Parameters = Labels::Parameters;
+    using Labels = typename Task::Labels;
+    using Label = typename Labels::Label;
+    using Parameters = typename Labels::Parameters;
     using Domain = Everywhere;
-    using Forest = AdaptiveForest<ClassTask>;
-    using Tree = Forest::Tree;
-    using Common = Forest::Common;
-    using Saved = SavedAdaptive<ClassTask>;
+    using Forest = AdaptiveForest<Task>;
+    using Tree = typename Forest::Tree;
+    using Common = typename Forest::Common;
+    using Saved = SavedAdaptive<Task>;
 
-    static constexpr bool kHasClasses = true, kIsBounded = false, kIsAdaptive = true;
+    static constexpr bool kHasClasses = std::is_integral_v<Label>;
+    static constexpr bool kIsBounded = false, kIsAdaptive = true;
 
     AdaptiveSettings settings;
     std::vector<float> bounds; // always empty
     FlatForest<Labels, Owned> flat;
-    AdaptiveColumns<ClassTask, Owned> memory;
+    AdaptiveColumns<Task, Owned> memory;
 
     static AdaptiveCase decode(Bytes bytes) { return decode_as<AdaptiveCase>(bytes); }
     std::vector<std::uint8_t> encode() { return encode_from(*this); }
@@ -337,17 +342,24 @@ struct AdaptiveCase {
                     !s.options().predict_extends,
                 "lifetime, discount, beta, predict_extends");
         require(n_trees() > 0 && memory.due.size() == n_trees(), "trees");
-        for (const Group &group : s.adaptive().groups)
+        for (const Group &group : s.adaptive<Task>().groups)
             require(group.memory >= kLeastMemory, "memories");
         require(s.n_candidates > 0 && s.n_candidates <= 500, "n_candidates"); // 10,000 take long
         require(s.row_limit >= 16 && s.row_limit <= kMostRows, "row_limit");
         require(s.mixer_rate >= 0 && s.mixer_rate <= 1, "mixer_rate");
     }
 
-    // The labels of a few nodes of each tree, and of the one that may replace it.
-    std::size_t label_bytes() const {
+    // The labels of a few nodes of each tree, and of the one that may replace it; and the linear
+    // regressions.
+    std::size_t fixed_bytes() const {
         const Labels labels(std::make_shared<Parameters>(valid_parameters()));
-        return 2 * n_trees() * (labels.empty_bytes() + labels.split_bytes());
+        const auto groups = settings.adaptive<Task>().groups;
+        const auto n_bases =
+            static_cast<std::size_t>(std::ranges::count(groups, true, &Group::has_base)) *
+            settings.n_estimators;
+        return 2 * n_trees() * (labels.empty_bytes() + labels.split_bytes()) +
+               Task::Experts::bytes_for(settings.n_numbers) +
+               n_bases * LinearFit::bytes_for(settings.layout().n_features());
     }
 
     // As the binding does; throws std::invalid_argument if the case is refused.
@@ -373,8 +385,8 @@ struct AdaptiveCase {
 
   private:
     Common common(Columns columns) const {
-        return {settings.layout(), std::move(columns), settings.options(), settings.adaptive(),
-                std::make_shared<Parameters>(valid_parameters())};
+        return {settings.layout(), std::move(columns), settings.options(),
+                settings.adaptive<Task>(), std::make_shared<Parameters>(valid_parameters())};
     }
     Saved saved() const {
         // `SavedAdaptive` reads the columns of trees itself; until then they are in their order.
@@ -382,9 +394,11 @@ struct AdaptiveCase {
     }
 };
 
+constexpr std::uint8_t kModels = 8;
+
 // Calls use.template operator()<Case>() for the label model and the partition of the bytes.
 template <class Use> auto with_case(Bytes bytes, const Use &use) {
-    switch (bytes.empty() ? 0 : bytes[0] % 7) {
+    switch (bytes.empty() ? 0 : bytes[0] % kModels) {
     case 0:
         return use.template operator()<Case<Restricted, ClassCounts<std::uint32_t>>>();
     case 1:
@@ -397,8 +411,10 @@ template <class Use> auto with_case(Bytes bytes, const Use &use) {
         return use.template operator()<Case<Unrestricted, ClassCounts<double>>>();
     case 5:
         return use.template operator()<Case<Unrestricted, RunningMean>>();
+    case 6:
+        return use.template operator()<AdaptiveCase<ClassTask>>();
     default:
-        return use.template operator()<AdaptiveCase>();
+        return use.template operator()<AdaptiveCase<NumberTask>>();
     }
 }
 

@@ -2,7 +2,7 @@
 //
 // The claims, for any arrays:
 // - Restoring them throws std::invalid_argument or gives a forest. It allocates at most 64 times
-//   their size, the labels of a few nodes of each tree, and a megabyte.
+//   their size, the labels of a few nodes of each tree, the linear regressions, and a megabyte.
 // - That forest can be predicted from and inspected. It learns any valid rows, or refuses them and
 //   stays as it was.
 // - Saved, it is restored to the same bits, and both forests continue alike.
@@ -81,7 +81,7 @@ namespace {
 template <class Case>
 std::unique_ptr<typename Case::Forest> restore_in_little_memory(Case &given, std::size_t size) {
     size += 2 * Case::Labels::prediction_size(given.parameters()); // a file names the classes
-    const std::size_t most = 64 * size + given.label_bytes() + (1 << 20);
+    const std::size_t most = 64 * size + given.fixed_bytes() + (1 << 20);
     const auto check = [&] {
         is_counting = false;
         if (allocated > most)
@@ -329,8 +329,9 @@ void inspect(const typename Case::Forest &forest, const Stream<typename Case::La
     const std::vector<double> all = predict<Case>(forest, rows);
     std::vector<double> by_tree, row, depth(n * n_trees);
     std::vector<std::int64_t> leaves(n * n_trees);
-    const std::size_t size = forest.predict_by_tree(X, by_tree, 1);
-    hold(by_tree.size() == all.size() * n_trees, "each tree has a prediction");
+    const std::size_t size = forest.prediction_size();
+    const std::size_t tree_size = forest.predict_by_tree(X, by_tree, 1);
+    hold(by_tree.size() == n * n_trees * tree_size, "each tree has a prediction");
     forest.weighted_depth(X, depth.data(), 1);
     forest.apply(X, leaves.data(), 1);
     for (std::size_t i = 0; i < n; ++i) {
@@ -645,26 +646,25 @@ void hold_earlier_rows_alike(typename Case::Forest &forest, typename Case::Fores
 }
 
 // A larger copy of an adaptive forest predicts alike, is restored, and continues alike.
-void try_copying_adaptive(const AdaptiveCase::Forest &forest, const AdaptiveCase &given,
-                          Random &random) {
-    AdaptiveCase before = given.save(forest), larger = before;
+template <class Case>
+void try_copying_adaptive(const typename Case::Forest &forest, const Case &given, Random &random) {
+    Case before = given.save(forest), larger = before;
     static_cast<Settings &>(larger.settings) = draw_larger(before, random);
-    std::unique_ptr<AdaptiveCase::Forest> copy;
+    std::unique_ptr<typename Case::Forest> copy;
     try {
-        copy = copy_with_room<AdaptiveCase>(forest, larger.settings);
+        copy = copy_with_room<Case>(forest, larger.settings);
     } catch (const std::invalid_argument &) {
         hold(larger.settings.max_bytes < kUnlimited, "there is room for a larger copy");
     }
     hold(before.save(forest).encode() == before.encode(), "a copy leaves the forest as it is");
     if (!copy) return;
-    const auto rows = RowSource<AdaptiveCase>(before, random).draw(3, Use::kPredict);
-    const auto predictions =
-        predict<AdaptiveCase>(*copy, rows_in<AdaptiveCase>(larger.settings, rows));
-    if (larger.settings.n_classes == before.settings.n_classes)
-        hold(have_equal_bits(predictions, predict<AdaptiveCase>(forest, rows)),
+    const auto rows = RowSource<Case>(before, random).draw(3, Use::kPredict);
+    const auto predictions = predict<Case>(*copy, rows_in<Case>(larger.settings, rows));
+    if (!Case::kHasClasses || larger.settings.n_classes == before.settings.n_classes)
+        hold(have_equal_bits(predictions, predict<Case>(forest, rows)),
              "room changes no prediction");
-    hold_fewer_are_refused<AdaptiveCase>(forest, before.settings);
-    AdaptiveCase saved = larger.save(*copy);
+    hold_fewer_are_refused<Case>(forest, before.settings);
+    Case saved = larger.save(*copy);
     const auto again = restore_saved(saved);
     hold(saved.save(*again).encode() == saved.encode(), "a copy is restored");
     hold_alike(*copy, *again, saved, random);
@@ -835,10 +835,11 @@ std::vector<std::uint8_t> build_case(std::uint8_t model, std::size_t kind, std::
     return given.save(*forest).encode();
 }
 
+template <class Case>
 std::vector<std::uint8_t> build_adaptive_case(std::uint8_t model, std::size_t kind,
                                               std::size_t variant) {
     Random random(100 * kind + variant);
-    AdaptiveCase given;
+    Case given;
     AdaptiveSettings &s = given.settings;
     s.model = model;
     s.n_numbers = std::array{1U, 3U, 0U, 2U}[kind];
@@ -848,29 +849,30 @@ std::vector<std::uint8_t> build_adaptive_case(std::uint8_t model, std::size_t ki
     s.n_classes = static_cast<std::uint16_t>(1 + random.below(4));
     s.capacity = static_cast<std::uint16_t>(s.n_classes + random.below(s.n_classes + 1U));
     s.n_groups = static_cast<std::uint8_t>(1 + variant % 3);
-    s.honest = variant % 2, s.plain = variant == 4;
+    s.kind[0] = variant % 2 == 1 ? s.kHonest : 0, s.kind[1] = s.kBase;
+    s.kind[2] = variant % 2 == 1 ? s.kBase | s.kHonest : 0;
+    if (variant == 4) s.kind[0] = s.kPlain;
     s.split_pure = variant % 2;
     for (std::uint64_t &memory : s.memory) memory = random.among({8UL, 12UL, 60UL, kUnlimited});
     s.row_limit = random.among({16UL, 65'536UL});
-    s.n_candidates = random.among({1U, 30U, 300U}); // the last ones take some rows
+    s.n_candidates = random.among<std::uint16_t>({1, 30, 300}); // the last ones take some rows
     if (variant == 5) s.max_nodes = 4'000;
     const std::vector<Rng::State> seeds(given.n_trees(), {random.next(), random.next(), 3, 4});
     const auto forest = given.start(seeds);
     // A regrowth starts near row 16, and is sometimes under way.
     const std::size_t n_rows = 2 + random.below(variant < 2 ? 8 : 28);
     for (std::size_t i = 0; i < n_rows; ++i)
-        learn(*forest, given, RowSource<AdaptiveCase>(given, random).draw(1, Use::kLearn),
-              Way::kBatch);
+        learn(*forest, given, RowSource<Case>(given, random).draw(1, Use::kLearn), Way::kBatch);
     return given.save(*forest).encode();
 }
 
 void make_corpus(const std::string &folder) {
     for (std::size_t kind = 0; kind < 4; ++kind)
         for (std::size_t variant = 0; variant < 8; ++variant)
-            for (std::uint8_t model = 0; model < 7; ++model) {
+            for (std::uint8_t model = 0; model < kModels; ++model) {
                 const auto bytes = with_case({&model, 1}, [&]<class Case>() {
                     if constexpr (Case::kIsAdaptive)
-                        return build_adaptive_case(model, kind, variant);
+                        return build_adaptive_case<Case>(model, kind, variant);
                     else
                         return build_case<Case>(model, kind, variant);
                 });

@@ -67,34 +67,40 @@ Hash hash_of(std::span<const double> prediction) { // FNV, of the bits
 }
 
 // Groups of one tree each, which are regrown for some rows.
-struct SharedAdaptive {
-    using Labels = ClassCounts<double>;
-    using Label = Labels::Label;
-    using Parameters = Labels::Parameters;
-    using Forest = AdaptiveForest<ClassTask>;
-    using Tree = Forest::Tree;
+template <class Task> struct SharedAdaptive {
+    using Labels = typename Task::Labels;
+    using Label = typename Labels::Label;
+    using Parameters = typename Labels::Parameters;
+    using Forest = AdaptiveForest<Task>;
+    using Tree = typename Forest::Tree;
 
-    static constexpr bool kHasClasses = true, kIsBounded = false, kIsAdaptive = true;
+    static constexpr bool kHasClasses = std::is_integral_v<Label>;
+    static constexpr bool kIsBounded = false, kIsAdaptive = true;
 
     Settings settings;
-    std::optional<SavedAdaptive<ClassTask>> saved = {};
+    std::optional<SavedAdaptive<Task>> saved = {};
 
     std::unique_ptr<Forest> restore() {
         if (saved) return saved->restore();
-        AdaptiveOptions options{{{kUnlimited}, {60}, {15}, {60, true}, {kUnlimited, false, true}},
+        constexpr bool kBase = Task::kHasBases;
+        AdaptiveOptions options{{{kUnlimited},
+                                 {60, false, false, kBase},
+                                 {15},
+                                 {60, true, false, kBase},
+                                 {kUnlimited, false, true}},
                                 kTrees / 5,
                                 300,
                                 200,
                                 0.01};
         const Layout layout = settings.layout();
-        const auto parameters = settings.valid_parameters<Parameters>();
-        return std::make_unique<Forest>(Forest::Common{layout, first_columns(layout),
-                                                       settings.options(), std::move(options),
-                                                       std::make_shared<Parameters>(parameters)},
+        typename Forest::Common common{
+            layout, first_columns(layout), settings.options(), std::move(options),
+            std::make_shared<Parameters>(settings.valid_parameters<Parameters>())};
+        return std::make_unique<Forest>(std::move(common),
                                         std::vector<Rng::State>(kTrees, {1, 2, 3, 4}));
     }
     SharedAdaptive save(const Forest &forest) const {
-        return {settings, SavedAdaptive<ClassTask>::of(forest)};
+        return {settings, SavedAdaptive<Task>::of(forest)};
     }
 };
 
@@ -460,16 +466,20 @@ int main(int argc, char **argv) {
     weighted.has_weights = true;
     auto bounded = kind_of<Unrestricted, ClassCounts<std::uint32_t>>("classes, unrestricted", 2);
     bounded.start.bounds = {0, 0, 1, 1};
-    Kind<SharedAdaptive> adaptive{"adaptive, categories, gaps, weights", {}, true, true};
+    Kind<SharedAdaptive<ClassTask>> adaptive{"adaptive, categories, gaps, weights", {}, true, true};
     adaptive.start.settings = classes.start.settings;
+    Kind<SharedAdaptive<NumberTask>> adaptive_numbers{
+        "adaptive numbers, categories, gaps, weights", {}, true, true};
+    adaptive_numbers.start.settings = classes.start.settings;
     // In rounds, so that forests stay small and threads come and go.
     const auto start = Clock::now();
-    const double each = std::min(5.0, seconds / 6);
+    const double each = std::min(5.0, seconds / 7);
     for (std::uint64_t round = 1; seconds_since(start) < seconds; ++round) {
         run(classes, each, round);
         run(numbers, each, round);
         run(weighted, each, round);
         run(bounded, each, round);
         run(adaptive, each, round);
+        run(adaptive_numbers, each, round);
     }
 }

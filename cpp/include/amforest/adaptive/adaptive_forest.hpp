@@ -566,6 +566,8 @@ template <class Task> class AdaptiveForest {
                 trees_[t].make_room(std::min(n_grown + n_rows, most));
                 if (common_.columns.have_codes() && !group(t).is_plain)
                     slots_[t].numbers.make_room(common_.layout.categories, n_grown);
+                // It becomes that of the next regrowth, which may start in the same batch.
+                if (group(t).has_base) slots_[t].base.make_room(common_.columns.size());
             } else if (is_replaced_when_full(t) && slots_[t].regrowth.has_room()) {
                 slots_[t].regrowth = idle_regrowth(t); // which is not needed for long
             }

@@ -125,9 +125,10 @@ class LinearExperts {
             if (!has_moments || !has_scale || (own.n > 0 && !has_range)) return false;
         }
         return std::ranges::all_of(experts_, is_sound) && std::abs(reference_) <= kLargestLabel &&
-               std::abs(labels_.mean) <= 4 * kLargestLabel && labels_.weight >= 0 &&
-               labels_.weight <= kMostAddedUp && labels_.squares >= 0 &&
-               labels_.squares <= kLargestSquares;
+               std::abs(labels_.mean) <= 4 * kLargestLabel &&
+               (labels_.weight == 0 || labels_.weight >= kLeastWeight) &&
+               labels_.weight <= kLargestNumber && labels_.squares >= 0 &&
+               labels_.squares <= kLargestSquare * labels_.weight;
     }
     bool have_learned() const { return labels_.weight > 0; }
     void set_n_rows(std::size_t n_rows) {
@@ -149,7 +150,7 @@ class LinearExperts {
             const double distance = value - mean;
             n += 1;
             mean += distance / n;
-            m2 += distance * (value - mean);
+            m2 += std::max(distance * (value - mean), 0.0); // the mean may be rounded beyond it
         }
         double spread() const { return n > 0 ? std::sqrt(m2 / n) : 0; }
     };
@@ -162,7 +163,7 @@ class LinearExperts {
             const double distance = y - mean;
             weight += w;
             mean += w / weight * distance;
-            squares += w * distance * (y - mean);
+            squares += std::max(w * distance * (y - mean), 0.0); // as in Feature
         }
         double variance() const { return squares / weight; }
     };

@@ -24,6 +24,23 @@ struct Share {
     double share;
 };
 
+// Likelihoods. Nodes of some models inherit from the node above: they learn on the way down.
+template <class M>
+concept LearnsDownward = requires(M m, const M cm, NodeId v, typename M::Label y, double weight,
+                                  typename M::Belief &belief) {
+    belief = cm.belief_of_root(v);
+    cm.descend(v, belief); // from a node to its child v
+    { m.learn_in_root(v, belief, y, weight) } -> std::same_as<Scaled>;
+    { m.learn_below(v, belief, y, weight) } -> std::same_as<Scaled>;
+};
+template <class M>
+concept LearnsByItself =
+    requires(M m, const M cm, NodeId v, typename M::Label y, double weight, double step) {
+        { m.learn(v, y, weight, step) } -> std::same_as<Scaled>; // exp(-step loss); updates
+        // Of a node without labels, for all of the weight but the first label's.
+        { cm.likelihood_after_first(y, weight, step) } -> std::same_as<Scaled>;
+    };
+
 // A label of weight w counts as w labels in sequence, also where w is not an integer.
 template <class M>
 concept LabelModel =
@@ -57,18 +74,7 @@ concept LabelModel =
         { cm.is_pure(v, y) } -> std::same_as<bool>;
         m.update(v, y, weight);
     } &&
-    // Likelihoods. Nodes of some models inherit from the node above: they learn on the way down.
-    (M::kInherits ? requires(M m, const M cm, NodeId v, typename M::Label y, double weight,
-                             typename M::Belief &belief) {
-        belief = cm.belief_of_root(v);
-        cm.descend(v, belief); // from a node to its child v
-        { m.learn_in_root(v, belief, y, weight) } -> std::same_as<Scaled>;
-        { m.learn_below(v, belief, y, weight) } -> std::same_as<Scaled>;
-    } : requires(M m, const M cm, NodeId v, typename M::Label y, double weight, double step) {
-        { m.learn(v, y, weight, step) } -> std::same_as<Scaled>; // exp(-step loss); updates
-        // Of a node without labels, for all of the weight but the first label's.
-        { cm.likelihood_after_first(y, weight, step) } -> std::same_as<Scaled>;
-    }) &&
+    ((M::kInherits && LearnsDownward<M>) || (!M::kInherits && LearnsByItself<M>)) &&
     // Predictions.
     requires(const M cm, NodeId v, double coefficient, std::span<double> mixture,
              std::span<Share> shares, const typename M::Parameters &parameters) {

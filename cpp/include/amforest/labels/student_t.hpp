@@ -98,7 +98,8 @@ class StudentT {
         own.is_constant = is_first || is_pure(v, y);
         own.n += weight;
         own.mean = is_first ? y : own.mean + weight * distance / own.n;
-        own.m2 += is_first ? 0 : weight * distance * (y - own.mean);
+        // The mean may be rounded beyond y.
+        own.m2 += is_first ? 0 : std::max(weight * distance * (y - own.mean), 0.0);
     }
 
     // The way of a row from the root downward: what the nodes so far predict.
