@@ -34,7 +34,7 @@ test: lint
 test-slow: .venv/installed
 	$(BIN)/pytest -n auto --dist loadgroup --hypothesis-profile=thorough
 
-# The examples for stream engines, which are large: about 800 MB. Spark needs Java 17:
+# The examples for stream engines, which are large: about 1.3 GB. Spark needs Java 17:
 # default-jre-headless in Debian.
 test-recipes: build/recipes-venv/installed
 	build/recipes-venv/bin/pytest -p no:cacheprovider tests/distributed/test_recipes.py

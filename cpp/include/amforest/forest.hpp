@@ -220,8 +220,8 @@ template <class Partition, LabelModel Labels> class Forest {
         std::unique_lock<std::shared_mutex> begin(const Matrix &X, std::span<const double> weights,
                                                   std::size_t n_threads) {
             const Layout &layout = forest_.layout();
-            while (blocks_.size() <
-                   std::clamp<std::size_t>(n_threads, 1, std::max<std::size_t>(forest_.n_trees(), 1)))
+            while (blocks_.size() < std::clamp<std::size_t>(
+                                        n_threads, 1, std::max<std::size_t>(forest_.n_trees(), 1)))
                 blocks_.emplace_back(layout, PreparedRows::block_size(layout));
             auto lock = forest_.lock_.write();
             forest_.make_room(X.n_rows, weights);
