@@ -174,3 +174,15 @@ def test_weights_of_forgotten_rows_may_add_up_to_much():
     for _ in range(5):
         model.partial_fit(X, y, sample_weight=weights)
     assert from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
+
+
+def test_a_row_far_away_that_counts_little_leaves_a_model_that_can_be_loaded():
+    """The line through the other rows is far from its label."""
+    model = AdaptiveAMFRegressor(1, memories=(8,), random_state=0)
+    X, y, weights = np.zeros((20, 1)), np.zeros(20), np.ones(20)
+    weights[12] = weights[16] = 2.0**40
+    X[16], y[16] = 1, -1e75
+    X[19], weights[19] = 1e30, 2.0**-100
+    model.partial_fit(X, y, sample_weight=weights)
+    assert np.isfinite(model.predict(X)).all()
+    assert from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()

@@ -16,6 +16,10 @@ namespace amforest {
 // linear experts the first ones.
 inline constexpr std::size_t kMostLinear = 100;
 
+// The largest term of a base, where labels lie within ±1e75. What so many terms leave over is then
+// within the ±1e80 that nodes count, also if it is divided by `LinearFit::kLeastLeft`.
+inline constexpr double kLargestTerm = 1e76;
+
 // A linear function of the columns of a tree. A missing value counts as the mean of its column,
 // and values beyond those remembered as the nearest of these.
 class LinearBase {
@@ -23,6 +27,12 @@ class LinearBase {
     struct Term {
         std::uint32_t column;
         double slope, center, lower, upper;
+
+        // False for NaN, too.
+        bool is_bounded() const {
+            return std::abs(slope) * std::max(std::abs(lower - center), std::abs(upper - center)) <=
+                   kLargestTerm;
+        }
     };
 
     bool is_fitted() const { return is_fitted_; }
@@ -163,7 +173,10 @@ class LinearFit {
         base.set(reference_ + mean_);
         for (std::size_t k = 0; k < size(); ++k) {
             const Moments &own = columns_[order_[k]];
-            base.add({order_[k], slopes_[k] * scale_[k], center_[k], own.lower, own.upper});
+            LinearBase::Term term{order_[k], slopes_[k] * scale_[k], center_[k], own.lower,
+                                  own.upper};
+            if (!term.is_bounded()) term.slope = 0;
+            base.add(term);
         }
     }
 

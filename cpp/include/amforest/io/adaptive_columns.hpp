@@ -255,7 +255,7 @@ template <class Task> class AdaptiveRestorer {
                     "base_sizes must add up");
             if (flat_.has_base[t] == 0) return base;
             require(std::abs(flat_.base_intercepts[t]) <= kLargestTerm,
-                    "base_intercepts must lie within ±1e78");
+                    "base_intercepts must lie within ±1e76");
             base.make_room(n_columns);
             base.set(flat_.base_intercepts[t]);
             for (std::size_t k = 0; k < size; ++k, ++next_term_) {
@@ -264,17 +264,14 @@ template <class Task> class AdaptiveRestorer {
                             (k == 0 || column > flat_.base_columns[next_term_ - 1]),
                         "base_columns must be increasing columns");
                 const auto values = flat_.base_terms.subspan(4 * next_term_, 4);
-                const double widest =
-                    std::max(std::abs(values[2] - values[1]), std::abs(values[3] - values[1]));
-                require(values[2] <= values[3] && std::abs(values[0]) * widest <= kLargestTerm,
+                const LinearBase::Term term{column, values[0], values[1], values[2], values[3]};
+                require(term.lower <= term.upper && term.is_bounded(),
                         "base_terms must be finite, with ranges in order");
-                base.add({column, values[0], values[1], values[2], values[3]});
+                base.add(term);
             }
         }
         return base;
     }
-
-    static constexpr double kLargestTerm = 1e78; // of a base: labels lie within ±1e75
 
     void restore_experts(std::size_t n_rows) {
         read_state(flat_.mixer_state, forest_.mixer(), "mixer_state must be that of a mixer");
