@@ -311,6 +311,10 @@ def test_a_copy_keeps_the_parameters_it_was_grown_with(friedman):
     X, y = friedman
     model = AMFRegressor(random_state=0, step=0.5).fit(X[:500], y[:500])
     twin = copy.deepcopy(model.set_params(step=3.0))
+    for each in (model, twin):
+        with pytest.raises(ValueError, match=r"step was changed from 0\.5 to 3\.0"):
+            each.partial_fit(X[500:], y[500:])
+        each.set_params(step=0.5)
     assert tables(twin.partial_fit(X[500:], y[500:])) == tables(model.partial_fit(X[500:], y[500:]))
 
 

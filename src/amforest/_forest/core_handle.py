@@ -87,11 +87,13 @@ class CoreHandle:
             if (fitted := self.fitted) is not None:
                 state["fitted"] = fitted.encoder, copy(fitted.labels), fitted.core.state()
                 state["early"] = fitted.early
+            state["changes"] = dict(self.changes)
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         self.progress = state["progress"]
+        self.changes = state.get("changes", {})  # which earlier versions did not have
         if state["fitted"] is not None:
             encoder, labels, core = state["fitted"]
             early = state.get("early")  # which earlier versions did not have
