@@ -33,7 +33,7 @@ def needs(
     """Return the hours of each resource to learn all rows; `answers`: shards send predictions."""
     n_batches = n_rows / BATCH
     all_cores = machines.n * machines.n_cores
-    driver = costs.batch + costs.actor * all_cores
+    driver = costs.batch + costs.actor * machines.n
     driver += BATCH * (costs.row + costs.joined * n_trees)
     row_bytes, answer_bytes = 4 * N_FEATURES + 8, 8 * N_CLASSES * n_trees
     n_shards = min(all_cores, n_trees)

@@ -102,7 +102,7 @@ def _figures(results: Results) -> list[str]:
     machine = ", ".join(f"{value}" for value in results.machine.values())
     return [
         "## Figures",
-        f"By `make bench-scaling` ({machine}). Deaths by `python tests/torture --only shards`.",
+        f"By `make bench-scaling` ({machine}). Deaths are tried by `python tests/torture --only shards`.",
         table(["figure", "value", "bar", "met"], rows),
     ]
 
@@ -118,7 +118,8 @@ def _model(results: Results) -> list[str]:
         "a, b: of a batch, and of the call of an actor; c: of a row, which the driver validates, "
         "stores and mixes; d: of a row and a tree, whose prediction the driver joins to those of "
         "others; e: of a row that a shard stores; f: of a row that a tree learns. Fitted to CPU "
-        "times by relative least squares, none below 0; t is a prediction.",
+        "times by relative least squares, none below 0; t is a prediction. Other processes on the "
+        "machine make measured times longer than t, never shorter.",
     ]
     names = ["a, ms", "b, ms", "c, µs", "d, µs", "e, µs", "f, µs"]
     factors = (1e3, 1e3, 1e6, 1e6, 1e6, 1e6)
@@ -167,9 +168,10 @@ def _plan(results: Results) -> list[str]:
     parts = [
         "## 1,000 trees, 10⁹ rows, 100 machines",
         f"The model's hours of each resource alone, for {machines.n} machines of "
-        f"{machines.n_cores} cores like ours, one shard on each, batches of 10,000 rows of 20 "
-        "features and two classes, and a network of 10 Gbit/s. The mixer of an adaptive forest "
-        "needs the predictions of all trees; an AMF that only learns sends none back:",
+        f"{machines.n_cores} cores like ours, one shard with a thread for each core on each of "
+        "them, batches of 10,000 rows of 20 features and two classes, and a network of 10 Gbit/s. "
+        "The mixer of an adaptive forest needs the predictions of all trees; an AMF that only "
+        "learns sends none back:",
     ]
     rows = [
         (
