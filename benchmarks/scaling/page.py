@@ -102,7 +102,8 @@ def _figures(results: Results) -> list[str]:
     machine = ", ".join(f"{value}" for value in results.machine.values())
     return [
         "## Figures",
-        f"By `make bench-scaling` ({machine}). Deaths are tried by `python tests/torture --only shards`.",
+        f"By `make bench-scaling` ({machine}). Deaths are tried by "
+        "`python tests/torture --only shards`.",
         table(["figure", "value", "bar", "met"], rows),
     ]
 
