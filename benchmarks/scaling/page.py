@@ -54,9 +54,9 @@ from amforest.distributed import RayForest
 
 forest = RayForest(AdaptiveAMFClassifier(n_estimators=100, random_state=0), n_shards=8)
 for X, y in batches:
-    forest.partial_fit(X, y)      # returns as soon as the batch is sent
-forest.predict_proba(X)           # waits for all batches
-forest.save("forest.amf")         # a model file, which amforest.load reads without Ray
+    forest.partial_fit(X, y)  # returns as soon as the batch is sent
+forest.predict_proba(X)  # waits for all batches
+forest.save("forest.amf")  # a model file, which amforest.load reads without Ray
 ```
 
 It has all methods of the estimator that it wraps.
