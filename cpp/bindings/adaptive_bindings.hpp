@@ -239,8 +239,8 @@ template <class Task> struct AdaptiveBindings {
         std::vector<double> weights;
         without_gil([&] {
             forest.inspect_all([&](const Forest &now) {
-                const std::span<const double> all = now.mixer().weights();
-                weights.assign(all.begin(), all.end());
+                for (std::size_t g = 0; g < now.n_experts(); ++g)
+                    weights.push_back(now.mixer().part(g));
             });
         });
         return to_numpy(std::move(weights), {forest.n_experts()});

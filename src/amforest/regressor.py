@@ -355,8 +355,8 @@ class AdaptiveAMFRegressor(ForestRegressor):
         regression, "linear", "linear, 0.999", "linear, 0.98" for the linear regressions that learn
         row by row and forget at these rates, and "mean", the mean of all labels.
     memory_weights_ : ndarray of shape (len(memory_names_),)
-        The weights of these in the mixer, beside the same part that each has: the mean is
-        m̄ + Σ u (m - m̄), m̄ being the plain mean of all m. They may be negative.
+        The parts of these in the predicted mean. They add up to 1, and some may be negative. A mean
+        far from all of them is clipped.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -444,7 +444,7 @@ class AdaptiveAMFRegressor(ForestRegressor):
 
     @property
     def memory_weights_(self) -> Floats:
-        """The weights of these in the mixer."""
+        """The parts of these in the predicted mean."""
         self._attributes()
         return self._adaptive_core().mixer_weights
 

@@ -43,6 +43,16 @@ def test_a_file_of_an_earlier_format_is_written_in_the_newest(version, name):
     assert parts(old.to_bytes()) == parts((NEWEST / f"{name}.amf").read_bytes())
 
 
+@pytest.mark.parametrize("name", ["adaptive_regressor", "river_adaptive_regressor"])
+def test_a_regressor_whose_mixer_has_one_level_goes_on_as_it_did(name):
+    folder = FOLDER / "format_3_one_level"
+    expected = json.loads((folder / "golden.json").read_text("utf-8"))["files"][name]
+    data = (folder / f"{name}.amf").read_bytes()
+    model = load(folder / f"{name}.amf", sha256=expected["sha256"])
+    assert parts(model.to_bytes()) == parts(data)
+    assert described(name, model, data) == expected
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_of_this_format_is_written_again_as_it_is(name):
     data = (NEWEST / f"{name}.amf").read_bytes()

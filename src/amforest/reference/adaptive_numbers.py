@@ -57,6 +57,11 @@ class LeastSquaresMixer:
         self.targets: Reals = np.zeros(n_experts)
         self.squares = self.total = 0.0
 
+    @property
+    def parts(self) -> Reals:
+        """The part of each expert in the mix, where nothing is clipped; they add up to 1."""
+        return np.asarray(self.weights + (1 - self.weights.sum()) / len(self.weights))
+
     def mix(self, means: Reals) -> float:
         center, margin = mean_of(means), (means.max() - means.min()) / 2
         mixed = center + self.weights @ (means - center)
@@ -72,6 +77,30 @@ class LeastSquaresMixer:
         if self.squares > 0:
             ridge = self.RIDGE * self.squares / self.total * np.eye(len(means))
             self.weights = np.asarray(np.linalg.solve(self.products + ridge, self.targets))
+
+
+class SharedMean:
+    """A mean of the experts, whose weights follow their squared errors by fixed share.
+
+    The likelihoods are halves of those of a normal, whose variance is that of the mix.
+    """
+
+    FORGETTING, SHARE = 0.998, 0.01
+
+    def __init__(self, n_experts: int) -> None:
+        self.weights: Reals = np.full(n_experts, 1 / n_experts)
+        self.squares = self.total = 0.0
+
+    def mix(self, means: Reals) -> float:
+        return float(means[0] + self.weights @ (means - means[0]))
+
+    def learn(self, means: Reals, y: float, weight: float) -> None:
+        f, w = self.FORGETTING, min(weight, 1.0)
+        self.squares = f * self.squares + w * (y - self.mix(means)) ** 2
+        self.total = f * self.total + w
+        if self.squares > 0:
+            variance = self.squares / self.total
+            self.weights = share(self.weights, -w * (y - means) ** 2 / (4 * variance), self.SHARE)
 
 
 class PredictiveScale:
@@ -116,20 +145,32 @@ def share(weights: Reals, log_likelihoods: Reals, part: float) -> Reals:
 
 
 class NumberMixer:
-    """A mean and the distribution around it, from the mean and the squared scale of each expert."""
+    """A mean and the distribution around it, from the mean and the squared scale of each expert.
+
+    Least squares over all experts need many rows. So a second least squares mixes three candidates:
+    the first, the mean by fixed share, and the mean of all labels, which is the last expert.
+    """
 
     def __init__(self, n_experts: int) -> None:
-        self.mean = LeastSquaresMixer(n_experts)
+        self.first, self.shared = LeastSquaresMixer(n_experts), SharedMean(n_experts)
+        self.second = LeastSquaresMixer(3)
         self.scale = PredictiveScale(n_experts)
         self.has_started = False
 
     @property
     def weights(self) -> Reals:
-        return self.mean.weights
+        """The part of each expert in the mean, where nothing is clipped; they add up to 1."""
+        of_first, of_shared, of_mean = self.second.parts
+        parts = of_first * self.first.parts + of_shared * self.shared.weights
+        parts[-1] += of_mean
+        return np.asarray(parts)
+
+    def candidates(self, means: Reals) -> Reals:
+        return np.array([self.first.mix(means), self.shared.mix(means), means[-1]])
 
     def mix(self, by_expert: Reals) -> Reals:
         """Return the mean, the scale, the weights of the components and the levels."""
-        mean = self.mean.mix(by_expert[:, 0])
+        mean = self.second.mix(self.candidates(by_expert[:, 0]))
         components, levels = self.scale.components.ravel(), self.scale.levels
         return np.concatenate([[mean, self.scale.scale(by_expert, mean)], components, levels])
 
@@ -137,8 +178,11 @@ class NumberMixer:
         if not self.has_started:  # before the first label the experts know nothing
             self.has_started = True
             return
-        self.scale.learn(by_expert, self.mean.mix(by_expert[:, 0]), y, weight)
-        self.mean.learn(by_expert[:, 0], y, weight)
+        means, candidates = by_expert[:, 0], self.candidates(by_expert[:, 0])
+        self.scale.learn(by_expert, self.second.mix(candidates), y, weight)
+        self.second.learn(candidates, y, weight)
+        self.shared.learn(means, y, weight)
+        self.first.learn(means, y, weight)
 
 
 @dataclass

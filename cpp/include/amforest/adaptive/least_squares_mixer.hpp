@@ -27,6 +27,13 @@ class LeastSquaresMixer {
         std::ranges::copy(weights, weights_.begin());
     }
 
+    // The part of each expert in the mix, where nothing is clipped; they add up to 1.
+    double part(std::size_t g) const {
+        double sum = 0;
+        for (const double weight : weights_) sum += weight;
+        return weights_[g] + (1 - sum) / static_cast<double>(n_);
+    }
+
     // `by_expert` holds the mean and the squared scale of each.
     double mix(std::span<const double> by_expert) const {
         const double center = mean_of(by_expert);
@@ -59,8 +66,15 @@ class LeastSquaresMixer {
     // The model file: calls use(value) for each number beside the weights.
     template <class Use> void for_each(const Use &use) { visit(*this, use); }
     template <class Use> void for_each(const Use &use) const { visit(*this, use); }
+    template <class Use> void for_each_weight(const Use &use) {
+        for (double &weight : weights_) use(weight);
+    }
+    template <class Use> void for_each_weight(const Use &use) const {
+        for (const double weight : weights_) use(weight);
+    }
     bool is_valid() const {
         bool is_valid = squares_ >= 0 && total_ >= 0;
+        for_each_weight([&](double weight) { is_valid &= std::abs(weight) <= 1e12; });
         for_each([&](double value) { is_valid &= std::abs(value) <= 1e200; });
         return is_valid;
     }

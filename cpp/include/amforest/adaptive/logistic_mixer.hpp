@@ -26,6 +26,7 @@ class LogisticMixer {
 
     static std::size_t output_size(std::size_t n_classes) { return n_classes; }
     std::span<const double> weights() const { return weights_; }
+    double part(std::size_t g) const { return weights_[g]; }
     void set_weights(std::span<const double> weights) {
         std::ranges::copy(weights, weights_.begin());
     }

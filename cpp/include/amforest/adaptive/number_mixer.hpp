@@ -1,26 +1,40 @@
 // The mixer of numbers: a mean, and a distribution around it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 
 #include "amforest/adaptive/least_squares_mixer.hpp"
 #include "amforest/adaptive/predictive_scale.hpp"
+#include "amforest/adaptive/shared_mean.hpp"
 
 namespace amforest {
 
+// The mean has two levels. Least squares over many experts are exact, but need many rows; so a
+// second least squares mixes three candidates: the first one, a mean by fixed share, which follows
+// the best experts at once, and the mean of all labels, which is the last expert.
 class NumberMixer {
   public:
-    NumberMixer(std::size_t n_experts, double) : mean_(n_experts), scale_(n_experts) {}
+    NumberMixer(std::size_t n_experts, double)
+        : first_(n_experts), shared_(n_experts), second_(kCandidates), scale_(n_experts) {}
 
     static std::size_t output_size(std::size_t) { return 1 + PredictiveScale::kOutputs; }
-    std::span<const double> weights() const { return mean_.weights(); }
-    void set_weights(std::span<const double> weights) { mean_.set_weights(weights); }
+    std::span<const double> weights() const { return first_.weights(); }
+    void set_weights(std::span<const double> weights) { first_.set_weights(weights); }
+
+    // The part of each expert in the mean, where nothing is clipped; they add up to 1.
+    double part(std::size_t g) const {
+        if (!has_second_) return first_.part(g);
+        const double is_mean = g + 1 == weights().size() ? 1 : 0;
+        return second_.part(0) * first_.part(g) + second_.part(1) * shared_.part(g) +
+               second_.part(2) * is_mean;
+    }
 
     // `by_expert` holds the mean and the squared scale of each. `out` gets the mean, and what
     // predictive_scale.hpp tells.
     void mix(std::span<const double> by_expert, std::span<double> out) const {
-        out[0] = mean_.mix(by_expert);
+        out[0] = has_second_ ? second_.mix(candidates(by_expert)) : first_.mix(by_expert);
         scale_.predict(by_expert, out[0], out.subspan(1));
     }
 
@@ -30,27 +44,56 @@ class NumberMixer {
         n_rows_ += 1;
         if (n_rows_ == 1) return;
         scale_.learn(by_expert, mixed[0], y, weight);
-        mean_.learn(by_expert, y, weight);
+        if (has_second_) {
+            second_.learn(candidates(by_expert), y, weight);
+            shared_.learn(by_expert, y, weight);
+        }
+        first_.learn(by_expert, y, weight);
     }
 
     // The model file: calls use(value) for each number beside the weights.
-    template <class Use> void for_each(const Use &use) {
-        use(n_rows_);
-        mean_.for_each(use);
-        scale_.for_each(use);
-    }
-    template <class Use> void for_each(const Use &use) const {
-        use(n_rows_);
-        mean_.for_each(use);
-        scale_.for_each(use);
-    }
+    template <class Use> void for_each(const Use &use) { visit(*this, use); }
+    template <class Use> void for_each(const Use &use) const { visit(*this, use); }
     bool is_valid() const {
-        return n_rows_ >= 0 && n_rows_ <= 0x1.0p53 && mean_.is_valid() && scale_.is_valid();
+        return n_rows_ >= 0 && n_rows_ <= 0x1.0p53 && first_.is_valid() && scale_.is_valid() &&
+               shared_.is_valid() && second_.is_valid();
     }
 
+    // Early files have one level: their models continue as they did.
+    std::size_t second_level_size() const {
+        std::size_t size = 0;
+        visit_second_level(*this, [&](double) { ++size; });
+        return size;
+    }
+    void remove_second_level() { has_second_ = false; }
+
   private:
+    static constexpr std::size_t kCandidates = 3;
+    using Candidates = std::array<double, 2 * kCandidates>;
+
+    // In the form of `by_expert`; the mean of a mixer does not depend on squared scales.
+    Candidates candidates(std::span<const double> by_expert) const {
+        const double mean = by_expert[by_expert.size() - 2];
+        return {first_.mix(by_expert), 0, shared_.mix(by_expert), 0, mean, 0};
+    }
+
+    template <class Self, class Use> static void visit(Self &self, const Use &use) {
+        use(self.n_rows_);
+        self.first_.for_each(use);
+        self.scale_.for_each(use);
+        if (self.has_second_) visit_second_level(self, use);
+    }
+    template <class Self, class Use> static void visit_second_level(Self &self, const Use &use) {
+        self.shared_.for_each(use);
+        self.second_.for_each_weight(use);
+        self.second_.for_each(use);
+    }
+
     double n_rows_ = 0; // learned
-    LeastSquaresMixer mean_;
+    bool has_second_ = true;
+    LeastSquaresMixer first_;
+    SharedMean shared_;
+    LeastSquaresMixer second_;
     PredictiveScale scale_;
 };
 

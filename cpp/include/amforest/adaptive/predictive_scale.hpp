@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "amforest/adaptive/fixed_share.hpp"
 #include "amforest/labels/gamma.hpp"
 
 namespace amforest {
@@ -101,17 +102,6 @@ class PredictiveScale {
             sum += experts_[g] * (by_expert[2 * g + 1] + distance * distance);
         }
         return std::sqrt(std::max(sum, 0.0));
-    }
-
-    // Fixed share: each weight is multiplied by its likelihood, and all give a part away.
-    static void share(std::span<double> weights, std::span<const double> logs, double part,
-                      double weight) {
-        const double largest = *std::ranges::max_element(logs);
-        double sum = 0;
-        for (std::size_t k = 0; k < weights.size(); ++k)
-            sum += weights[k] *= std::exp(std::min(weight, 1.0) * (logs[k] - largest));
-        const double each = part / static_cast<double>(weights.size());
-        for (double &value : weights) value = (1 - part) * (value / sum) + each;
     }
 
     // log of the density of t with nu degrees of freedom, up to its constant.

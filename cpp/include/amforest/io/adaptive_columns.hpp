@@ -274,6 +274,9 @@ template <class Task> class AdaptiveRestorer {
     }
 
     void restore_experts(std::size_t n_rows) {
+        const std::size_t n_second = forest_.mixer().second_level_size();
+        if (flat_.mixer_state.size() + n_second == state_size(forest_.mixer()))
+            forest_.mixer().remove_second_level();
         read_state(flat_.mixer_state, forest_.mixer(), "mixer_state must be that of a mixer");
         read_state(flat_.expert_state, forest_.experts(),
                    "expert_state must be that of linear experts");
@@ -281,6 +284,12 @@ template <class Task> class AdaptiveRestorer {
         require(forest_.experts().have_learned() || n_rows == 0 || forest_.is_part(),
                 "expert_state must be that of linear experts");
         forest_.experts().set_n_rows(n_rows);
+    }
+
+    template <class Part> static std::size_t state_size(const Part &part) {
+        std::size_t size = 0;
+        part.for_each([&](double) { ++size; });
+        return size;
     }
 
     template <class Part>
