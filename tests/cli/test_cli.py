@@ -15,27 +15,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 import amforest
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
-from amforest.cli.app import app
 from amforest.cli.predictions import RowFile
 from amforest.cli.run import run
 from amforest.cli.settings import Settings, demo_stream
 from amforest.reading import open_stream
+from command import amf, rows_of
 from helpers import tables
 
 COMMAND = [sys.executable, "-W", "ignore", "-m", "amforest"]
-
-
-def amf(*args, code=0):
-    """Run the command in this process."""
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +39,6 @@ def stream(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def rows_of(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_each_row_is_predicted_and_then_learned(stream, tmp_path):
@@ -322,6 +307,15 @@ def test_a_saved_model_goes_on_and_predicts(model, stream):
         "no",
         "yes",
     }
+
+
+def test_rows_of_standard_input_are_predicted(stream):
+    amf("run", stream, "-t", "buys", "--trees", 2, "--save", "m.amf", "-q")
+    amf("predict", "m.amf", stream, "-o", "p.csv", "-q")
+    with open(stream) as file:
+        args = [*COMMAND, "predict", "m.amf", "-", "-q"]
+        out = subprocess.run(args, stdin=file, stdout=subprocess.PIPE, check=True).stdout
+    assert out == Path("p.csv").read_bytes()
 
 
 def test_rows_that_cannot_be_read_are_set_aside(stream):

@@ -196,6 +196,7 @@ def run(
     console = Console(stderr=True)
     with _errors_to(console, debug=debug):
         from amforest.cli import run as command  # noqa: PLC0415  # imports take a second
+        from amforest.cli.outputs import check_outputs  # noqa: PLC0415
         from amforest.cli.settings import Settings  # noqa: PLC0415
 
         settings = Settings(
@@ -226,6 +227,7 @@ def run(
             strict=strict,
             quiet=quiet,
         )
+        check_outputs(settings, report)
         if report is not None:
             from amforest.cli.report import prepare_report, write_report  # noqa: PLC0415
 
@@ -339,6 +341,7 @@ def compare(
     console = Console(stderr=True)
     with _errors_to(console, debug=debug):
         from amforest.cli import comparison  # noqa: PLC0415
+        from amforest.cli.outputs import check_file  # noqa: PLC0415
         from amforest.cli.settings import Settings  # noqa: PLC0415
 
         settings = Settings(
@@ -350,6 +353,7 @@ def compare(
             types=types,
             format=format,
         )
+        check_file("--plot", plot)
         results = comparison.compare(settings, console, max_rows=rows)
         if plot is not None:
             comparison.draw_comparison(results, plot)

@@ -24,7 +24,7 @@ from sklearn.base import is_classifier
 from amforest.cli.console import CommandError, Status, choose_view
 from amforest.cli.model_choice import choose_coverage
 from amforest.cli.scheme import CLASSIFICATION, load_with_scheme
-from amforest.cli.settings import ROWS_PER_BLOCK
+from amforest.cli.settings import ROWS_PER_BLOCK, find_source
 from amforest.evaluation.adapters import Prediction
 from amforest.reading import open_stream
 from amforest.regressor import ends_of
@@ -167,7 +167,7 @@ def predict(
     coverage = choose_coverage(model, coverage)
     kinds = {name: kind for name, kind in scheme.kinds.items() if name != scheme.target}
     file = RowFile(output, ("row", *prediction_columns(scheme.task, coverage)))
-    stream = open_stream(source, format=format, types=kinds, columns=list(kinds))
+    stream = open_stream(find_source(source), format=format, types=kinds, columns=list(kinds))
     status = Status()
     with stream, choose_view(console, f"Predicting {scheme.target}", quiet=quiet) as view:
         for batch in stream:

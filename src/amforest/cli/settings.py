@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -84,9 +84,8 @@ def open_source(settings: Settings, kinds: dict[str, str] | None = None) -> Stre
     keys = [] if settings.key is None else [settings.key]
     columns = [*settings.use, *keys, target] if settings.use else None
     requested = dict.fromkeys(keys, "category") | (kinds or {})
-    source: Any = "-" if settings.source == ("-",) else list(settings.source)
     return open_stream(
-        source or demo_stream(),
+        find_source(settings.source) or demo_stream(),
         format=settings.format if settings.source else "csv",
         types=requested | (parse_types(settings.types) if settings.types else {}),
         columns=list(kinds) if kinds else columns,
@@ -94,6 +93,11 @@ def open_source(settings: Settings, kinds: dict[str, str] | None = None) -> Stre
         target=target,
         strict=settings.strict,
     )
+
+
+def find_source(names: Sequence[str]) -> str | list[str]:
+    """Return the source as `open_stream` takes it: standard input, or names of files."""
+    return "-" if list(names) == ["-"] else list(names)
 
 
 def demo_stream(n_rows: int = DEMO_ROWS, seed: int = 0) -> io.BytesIO:

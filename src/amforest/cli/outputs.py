@@ -1,0 +1,68 @@
+"""The files and folders that a run is to write: whether it can, before the first row."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from amforest.cli.console import CommandError
+from amforest.cli.settings import Settings
+
+
+def check_outputs(settings: Settings, report: str | None) -> None:
+    """Refuse files and folders that cannot be written, before any file is changed.
+
+    Raises
+    ------
+    CommandError
+        Names the option, the path, the reason and what to do.
+    """
+    if settings.key is None:
+        check_file("--save", settings.save, replaces=True)
+    else:
+        _check_folder("--save", settings.save)
+    for option, path in (("--predictions", settings.predictions), ("--rejects", settings.rejects)):
+        check_file(option, None if path == "-" else path)
+    _check_folder("--checkpoint", settings.checkpoint)
+    _check_folder("--report", report)
+
+
+def check_file(option: str, path: str | None, *, replaces: bool = False) -> None:
+    """Refuse a file that cannot be written; with `replaces`, one that cannot be replaced."""
+    if path is None:
+        return
+    if os.path.isdir(path):
+        raise CommandError(f"{option} is {path}, which is a folder: give the name of a file")
+    if os.path.exists(path) and not replaces:
+        return  # it is opened before the first row
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.exists():
+        shown = os.path.dirname(path) or "."
+        raise CommandError(
+            f"{option} is {path}, but the folder {shown} does not exist: create it first"
+        )
+    _probe(option, path, folder)
+
+
+def _check_folder(option: str, path: str | None) -> None:
+    """Refuse a folder that cannot be created, or in which no file can be created."""
+    if path is None:
+        return
+    folder = Path(os.path.realpath(path))
+    while not folder.exists():
+        folder = folder.parent
+    _probe(option, path, folder)
+
+
+def _probe(option: str, path: str, folder: Path) -> None:
+    """Create a file in a folder, and remove it: permissions alone do not tell whether it works."""
+    try:
+        with NamedTemporaryFile(dir=folder, prefix=".amforest-", suffix=".tmp"):
+            pass
+    except OSError as error:
+        reason = os.strerror(error.errno or errno.EIO)
+        raise CommandError(
+            f"{option} is {path}, but nothing can be written to {folder}: {reason}"
+        ) from error
