@@ -593,3 +593,12 @@ def test_compare_tells_how_others_do_on_the_same_rows(stream):
     assert "rmse" in numbers
     assert "naive Bayes" not in numbers
     assert "can be read only once" in amf("compare", "-", "-t", "buys", code=1).stderr
+
+
+def test_compare_stops_a_model_whose_time_is_over_and_says_so(stream):
+    out = amf("compare", stream, "-t", "buys", "--seconds", 0, "--json")
+    metrics = json.loads(out.stdout)
+    assert all(row["stopped"] for row in metrics.values())
+    assert {row["rows"] for row in metrics.values()} == {100}
+    words = " ".join(amf("compare", stream, "-t", "buys", "--seconds", 0).stdout.split())
+    assert "stopped after 0 s: its figures are for fewer rows" in words

@@ -328,6 +328,12 @@ def compare(
     drop: Drop = None,
     types: Types = None,
     format: Format = None,  # noqa: A002
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Stop each model after so many seconds of its own time. Default: never."
+        ),
+    ] = None,
     plot: Annotated[str | None, typer.Option(help="Draw the curves to this image file.")] = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -354,13 +360,19 @@ def compare(
             format=format,
         )
         check_file("--plot", plot)
-        results = comparison.compare(settings, console, max_rows=rows)
+        compared = comparison.compare(settings, console, max_rows=rows, seconds=seconds)
         if plot is not None:
-            comparison.draw_comparison(results, plot)
+            comparison.draw_comparison(compared.results, plot)
         if as_json:
-            _print_json({name: result.metrics for name, result in results.items()})
+            _print_json(
+                {
+                    name: result.metrics
+                    | {"rows": result.n_rows, "stopped": name in compared.stopped}
+                    for name, result in compared.results.items()
+                }
+            )
         else:
-            comparison.show_comparison(results, Console())
+            comparison.show_comparison(compared, Console())
 
 
 def _summarize(outcome: Outcome) -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import SGDClassifier, SGDRegressor
@@ -23,14 +26,47 @@ from amforest.cli.settings import ADAPTIVE, AMF, ROWS_PER_BLOCK, Settings, open_
 from amforest.evaluation import Progress, progressive_validation
 
 SKLEARN_ROWS = 100  # the batch of models of scikit-learn, which take as long for a single row
+ROWS_PER_CHECK = 100  # rows between two looks at the time budget
 HASHED_COLUMNS = 64  # of the categories, for models that need numbers
 Convert = Callable[[Scheme, Any], Any]  # from a table of features to those that a model takes
 
 
+@dataclass
+class Budget:
+    """The time that a model may take to predict and learn."""
+
+    seconds: float | None
+    is_over: bool = False
+
+    def limit(self, batches: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """Yield batches until the time is over; that of reading them does not count."""
+        used = 0.0
+        for i, batch in enumerate(batches):
+            if i > 0 and self.seconds is not None and used >= self.seconds:
+                self.is_over = True
+                return
+            start = time.monotonic()
+            yield batch
+            used += time.monotonic() - start
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The results by model, and the models whose time was over before their last row."""
+
+    results: dict[str, Progress]
+    stopped: list[str]
+    seconds: float | None
+
+
 def compare(
-    settings: Settings, console: Console, *, max_rows: int | None = None
-) -> dict[str, Progress]:
-    """Test, then train each model on the same rows; return the results by name."""
+    settings: Settings,
+    console: Console,
+    *,
+    max_rows: int | None = None,
+    seconds: float | None = None,
+) -> Comparison:
+    """Test, then train each model on the same rows, each for at most some seconds."""
     if "-" in settings.source:
         raise CommandError("standard input can be read only once: compare needs files")
     forests = _forests(settings)
@@ -39,23 +75,33 @@ def compare(
     models: dict[str, tuple[Any, Scheme, Convert]]
     models = {name: (model, own, _table) for name, (model, own) in forests.items()}
     models |= {name: (model, scheme, convert) for name, (model, convert) in others.items()}
-    results: dict[str, Progress] = {}
-    classes = None
+    compared = Comparison({}, [], seconds)
+    results, classes = compared.results, None
+    n_rows = ROWS_PER_BLOCK if seconds is None else ROWS_PER_CHECK
     for name, (model, own, convert) in models.items():
-        with console.status(f"{name} …"), np.errstate(all="ignore"):
+        budget, is_sklearn = Budget(seconds), type(model).__module__.startswith("sklearn")
+        with console.status(f"{name} …") as shown, np.errstate(all="ignore"):
             results[name] = progressive_validation(
                 model,
-                _batches(settings, own, convert),
+                budget.limit(_batches(settings, own, convert, n_rows)),
                 metrics=None if scheme.task == CLASSIFICATION else NUMBER_METRICS,
                 classes=None if name in forests else classes,
-                batch_size=SKLEARN_ROWS if type(model).__module__.startswith("sklearn") else None,
+                batch_size=SKLEARN_ROWS if is_sklearn else n_rows,
                 max_rows=max_rows,
+                progress=partial(_show_rows, shown, name),
             )
+        if budget.is_over:
+            compared.stopped.append(name)
         if name in forests:
             classes = results[name].classes  # which models of scikit-learn need before the start
         if results[name].interrupted:
             break
-    return results
+    return compared
+
+
+def _show_rows(shown: Status, name: str, progress: Progress) -> None:
+    """Show how many rows a model has learned."""
+    shown.update(f"{name}: {progress.n_rows:,} rows, {progress.seconds:.1f} s")
 
 
 def _forests(settings: Settings) -> dict[str, tuple[Any, Scheme]]:
@@ -88,12 +134,14 @@ def _others(task: str) -> dict[str, tuple[Any, Convert]]:
     return others
 
 
-def _batches(settings: Settings, scheme: Scheme, convert: Convert) -> Iterator[tuple[Any, Any]]:
-    """Read the stream from its beginning."""
+def _batches(
+    settings: Settings, scheme: Scheme, convert: Convert, n_rows: int
+) -> Iterator[tuple[Any, Any]]:
+    """Read the stream from its beginning, so many rows at a time."""
     scheme = scheme.restarted()
     with open_source(settings, scheme.kinds) as stream:
         for batch in stream:
-            for piece in batch.pieces(ROWS_PER_BLOCK):
+            for piece in batch.pieces(n_rows):
                 if len(piece):
                     table = scheme.features(piece.X, piece.file)
                     yield convert(scheme, table), scheme.labels(piece.y)
@@ -119,24 +167,37 @@ def _dicts(scheme: Scheme, table: Any) -> Any:
     return [{k: v for k, v in row.items() if v is not None} for row in table.to_pylist()]
 
 
-def show_comparison(results: dict[str, Progress], console: Console) -> None:
+def show_comparison(compared: Comparison, console: Console) -> None:
     """Print a table with a row for each model."""
-    first = next(iter(results.values()))
-    batched = [name for name in ("SGD", "naive Bayes") if name in results]
-    caption = f"{' and '.join(batched)} learned {SKLEARN_ROWS} rows at a time" if batched else None
+    results = compared.results
+    first = max(results.values(), key=lambda result: result.n_rows)
     table = Table(
         title=f"Test-then-train over {first.n_rows:,} rows",
         title_justify="left",
-        caption=caption,
+        caption=_caption(compared),
     )
     table.add_column("")
     for name in first.metrics:
         table.add_column(name, justify="right")
     table.add_column("rows/s", justify="right")
+    if compared.stopped:
+        table.add_column("rows", justify="right")
     for name, result in results.items():
-        values = (f"{result.metrics.get(metric, np.nan):.4g}" for metric in first.metrics)
-        table.add_row(name, *values, f"{result.n_rows / max(result.seconds, 1e-9):,.0f}")
+        values = [f"{result.metrics.get(metric, np.nan):.4g}" for metric in first.metrics]
+        values.append(f"{result.n_rows / max(result.seconds, 1e-9):,.0f}")
+        if compared.stopped:
+            values.append(f"{result.n_rows:,}" + "*" * (name in compared.stopped))
+        table.add_row(name, *values)
     console.print(table)
+
+
+def _caption(compared: Comparison) -> str | None:
+    lines = []
+    if compared.stopped:
+        lines.append(f"* stopped after {compared.seconds:g} s: its figures are for fewer rows")
+    if batched := [name for name in ("SGD", "naive Bayes") if name in compared.results]:
+        lines.append(f"{' and '.join(batched)} learned {SKLEARN_ROWS} rows at a time")
+    return "\n".join(lines) or None
 
 
 def draw_comparison(results: dict[str, Progress], path: str) -> None:
