@@ -4,13 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier
+from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest.evaluation import Block, Evaluator, Loop
 from amforest.evaluation.adapters import adapt
 from amforest.evaluation.blocks import cut_blocks
 from amforest.model_io.interrupts import Interrupts
 from helpers import tables
 
+ADAPTIVE = (AdaptiveAMFClassifier, AdaptiveAMFRegressor)
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame({"a": RNG.uniform(size=120), "b": RNG.choice(["x", "y"], 120)})
 Y = np.where(FRAME["a"] + (FRAME["b"] == "x") > 1, "high", "low")
@@ -58,7 +59,8 @@ def test_rows_that_wait_can_be_handed_to_another_loop(cls):
     with Interrupts() as interrupts:
         interrupts.hold(2)  # so that the labels still due are not learned
         result = loop.run(blocks(adapter, rows=slice(0, 70)), interrupts)
-    assert (result.interrupted, result.n_rows, len(loop.pending)) == (True, 40, 30)
+    assert (result.interrupted, result.n_rows) == (True, 40)
+    assert sum(len(block.y) for block in loop.pending) == 30
     assert model.n_samples_seen_ == 40
     adapter, rest = new_loop(model, delay=30)
     rest.restore_pending(loop.pending)
@@ -106,3 +108,46 @@ def test_intervals_are_those_of_the_model_in_the_same_loop(delay):
     assert result.metrics["coverage"] == np.mean((lower <= known) & (known <= upper))
     assert result.metrics["interval_width"] == pytest.approx(np.mean(upper - lower))
     assert result.metrics["mse"] == pytest.approx(np.mean((means - known) ** 2))
+
+
+@pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor, *ADAPTIVE])
+@pytest.mark.parametrize("delay", [1, 10, 100])
+def test_late_labels_in_blocks_equal_the_plain_loop_bit_for_bit(cls, delay):
+    blocked, plain = (cls(2, categorical_features=["b"], random_state=0) for _ in range(2))
+    is_class, predicted, expected = "Classifier" in cls.__name__, [], []
+    y = Y if is_class else FRAME["a"].to_numpy() + RNG.normal(size=120)
+
+    def values_of(values, classes):
+        if classes is None:
+            return values.tolist()
+        return [{c: p for c, p in zip(classes, row, strict=True) if p > 0} for row in values]
+
+    def keep(block, prediction):
+        n_rows = len(block.y)
+        predicted.extend(n_rows * [None] if prediction is None else values_of(*prediction[:2]))
+
+    task = "classification" if is_class else "regression"
+    adapter = adapt(blocked, task, by_row=True)
+    loop = Loop(adapter, Evaluator(task), delay=delay, on_predictions=keep)
+    loop.run(cut_blocks([Block(FRAME, y)], 37), Interrupts())
+    for i in range(delay + 1, 120):
+        plain.partial_fit(FRAME[i - delay - 1 : i - delay], y[i - delay - 1 : i - delay])
+        values = (plain.predict_proba if is_class else plain.predict)(FRAME[i : i + 1])
+        expected += values_of(values, getattr(plain, "classes_", None))
+    plain.partial_fit(FRAME[119 - delay :], y[119 - delay :])
+    assert predicted == (delay + 1) * [None] + expected
+    assert tables(blocked) == tables(plain)
+
+
+def test_late_labels_are_learned_in_one_call_for_each_block(monkeypatch):
+    calls = []
+    call = AMFClassifier.partial_fit_predict_proba
+
+    def counted(self, X, y, **how):
+        calls.append(len(y))
+        return call(self, X, y, **how)
+
+    monkeypatch.setattr(AMFClassifier, "partial_fit_predict_proba", counted)
+    adapter, loop = new_loop(new_model(), delay=1)
+    loop.run(blocks(adapter), Interrupts())
+    assert calls == [2 * 48, 2 * 50, 2 * 20]  # the first rows are predicted alone

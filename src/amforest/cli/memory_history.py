@@ -28,6 +28,7 @@ class MemoryRecorder(SklearnAdapter):
     def __init__(self, adapter: SklearnAdapter) -> None:
         super().__init__(adapter.model, adapter.task, adapter.classes)
         self._adapter, self._n_rows = adapter, 0
+        self.learns_late_rows = adapter.learns_late_rows
         self._curve = Curve(first_every=FIRST_EVERY, most_points=MOST_POINTS)
 
     def history(self) -> dict[str, NDArray[Any]]:
@@ -48,11 +49,24 @@ class MemoryRecorder(SklearnAdapter):
 
     def test_then_train(self, block: Block) -> Iterator[tuple[Block, Prediction | None]]:
         """Predict rows, then learn them, in parts that end where the curve has a point."""
-        start, n_rows = 0, len(block.y)
+        for part in self._parts(len(block.y)):
+            yield from self._adapter.test_then_train(slice_block(block, part))
+            self._advance(part.stop - part.start)
+
+    def test_then_train_late(
+        self, block: Block, due: Block
+    ) -> Iterator[tuple[Block, Prediction | None]]:
+        """Predict rows and learn others in turns, in parts that end where the curve has a point."""
+        for part in self._parts(len(block.y)):
+            some = slice_block(block, part), slice_block(due, part)
+            yield from self._adapter.test_then_train_late(*some)
+            self._advance(part.stop - part.start)
+
+    def _parts(self, n_rows: int) -> Iterator[slice]:
+        start = 0
         while start < n_rows:
             end = min(n_rows, start + self._curve.next - self._n_rows)
-            yield from self._adapter.test_then_train(slice_block(block, slice(start, end)))
-            self._advance(end - start)
+            yield slice(start, end)
             start = end
 
     def predict(self, block: Block) -> Prediction | None:

@@ -11,18 +11,20 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from rich.console import Console
 
 from amforest import Checkpoint
 from amforest._forest.losses import log_losses
+from amforest.cli.block_size import BlockSize
 from amforest.cli.console import Status, choose_view
 from amforest.cli.keyed_checkpoint import KeyedCheckpoint
 from amforest.cli.memory_history import MemoryRecorder
 from amforest.cli.model_choice import build_model, choose_coverage, read_first
 from amforest.cli.predictions import RowFile, format_labelled, prediction_columns
 from amforest.cli.scheme import CLASSIFICATION, Scheme
-from amforest.cli.settings import ROWS_PER_BLOCK, Settings, open_source
+from amforest.cli.settings import Settings, open_source
 from amforest.evaluation import Block, Evaluator, Loop, Progress
 from amforest.evaluation.adapters import Prediction, adapt
 from amforest.evaluation.blocks import as_list
@@ -106,6 +108,7 @@ class Session:
             on_predictions=self._record,
             on_block=self._end_block,
         )
+        self._block_size = BlockSize()
         self._after_block: Callable[[], None] | None = None
         self._recent: deque[LabelledPredictions] = deque()
         self._n_recent = 0
@@ -121,13 +124,23 @@ class Session:
 
     def _blocks(self, batches: Iterable[Batch], interrupts: Interrupts) -> Iterator[Block]:
         for batch in interrupts.until(batches):
-            for piece in batch.pieces(ROWS_PER_BLOCK):
+            for piece in self._pieces(batch):
                 if interrupts.received:
                     return
                 self._reject(piece.rejects)
                 if len(piece):
+                    start = time.perf_counter()
                     X = self._adapter.convert_block(self.scheme.features(piece.X, piece.file))
                     yield Block(X, self.scheme.labels(piece.y))
+                    self._block_size.update(len(piece), time.perf_counter() - start)
+
+    def _pieces(self, batch: Batch) -> Iterator[Batch]:
+        """Cut a batch into pieces, each of the size that is right by then."""
+        start = 0
+        while (end := start + self._block_size.n_rows) < len(batch):
+            yield batch.slice(start, end)
+            start = end
+        yield batch.slice(start)
 
     def _end_block(self, n_rows: int, seconds: float) -> None:
         _keep_largest(self.slowest, (seconds / n_rows, self.n_rows))
@@ -194,17 +207,24 @@ class Session:
             "scheme": self.scheme.to_json(),
             "counts": [self.n_rows, self.n_rows, self.n_rejected],  # of predicted and read rows
             "sizes": [0 if file is None else file.size for file in files],
-            "waiting": [[block.X.values[0], as_list(block.y)[0]] for block in self.loop.pending],
+            "waiting": [
+                [list(row), label]
+                for block in self.loop.pending
+                for row, label in zip(_rows_of(block.X), as_list(block.y), strict=True)
+            ],
         }
 
     def resume(self, state: dict[str, Any]) -> None:
         """Continue a run from the state of a checkpoint."""
         self.n_rows, _, self.n_rejected = state["counts"]
         self.n_resumed = self.n_rows
-        self.loop.restore_pending(
-            Block(self._adapter.convert_block(self.scheme.row_table(row)), np.array([label]))
-            for row, label in state["waiting"]
-        )
+        if waiting := state["waiting"]:
+            table = pa.concat_tables(self.scheme.row_table(row) for row, _ in waiting)
+            for k in range(len(self.scheme.numbers), table.num_columns):  # as in a stream
+                table = table.set_column(
+                    k, table.field(k).name, table.column(k).dictionary_encode()
+                )
+            self.loop.restore_pending([Block(table, self.scheme.labels([y for _, y in waiting]))])
 
     def sync(self) -> None:
         """Write the files to disk."""
@@ -236,6 +256,10 @@ class Session:
             return metrics
         names = {"coverage": f"coverage ({percent(self.coverage)})"}
         return {names.get(k, k.replace("_", " ")): value for k, value in metrics.items()}
+
+
+def _rows_of(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
 def size_of(model: Any) -> dict[str, int]:

@@ -15,6 +15,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from amforest._forest.estimator import Estimator
 from amforest._forest.inputs import as_frame
 from amforest.distribution import PredictiveDistribution
 from amforest.evaluation.blocks import (
@@ -23,6 +24,7 @@ from amforest.evaluation.blocks import (
     Floats,
     FrameRows,
     as_list,
+    join_tables,
     select_rows,
     slice_block,
 )
@@ -36,9 +38,22 @@ class Prediction(NamedTuple):
     classes: Any = None  # of the columns, if the values are probabilities
     intervals: Floats | None = None  # the lower and the upper end for each row
 
+    def slice(self, rows: slice) -> Prediction:
+        """Return the predictions of some rows."""
+        ends = None if self.intervals is None else self.intervals[rows]
+        return Prediction(self.values[rows], self.classes, ends)
+
 
 class SklearnAdapter:
-    """A model of scikit-learn: `predict_proba` or `predict`, then `partial_fit`."""
+    """A model of scikit-learn: `predict_proba` or `predict`, then `partial_fit`.
+
+    Attributes
+    ----------
+    learns_late_rows : bool
+        Whether one call can predict rows and learn others in turns, by `test_then_train_late`.
+    """
+
+    learns_late_rows = False
 
     def __init__(self, model: Any, task: str, classes: NDArray[Any] | None) -> None:
         self.model, self.task, self.classes = model, task, classes
@@ -84,6 +99,15 @@ class SklearnAdapter:
         self.learn(block)
         yield block, prediction
 
+    def test_then_train_late(
+        self, block: Block, due: Block
+    ) -> Iterator[tuple[Block, Prediction | None]]:
+        """Predict each row of a block, then learn the row of `due` at its place.
+
+        Only for models with `learns_late_rows`. Yield parts of the block with their predictions.
+        """
+        raise NotImplementedError
+
     def predict(self, block: Block) -> Prediction | None:
         """Predict rows; None if the model cannot predict yet."""
         try:
@@ -126,8 +150,9 @@ class SklearnAdapter:
 class ForestAdapter(SklearnAdapter):
     """A model of ours: many rows at once, each predicted just before it is learned.
 
-    With `by_row` the rows are predicted and learned one by one; `by_tree` predicts an ensemble.
-    With `coverage` there are intervals that hold this part of the labels.
+    With `by_row` the rows are predicted and learned one by one, unless `learns_late_rows`.
+    `by_tree` predicts an ensemble, row by row. With `coverage` there are intervals that hold this
+    part of the labels.
     """
 
     def __init__(
@@ -141,7 +166,9 @@ class ForestAdapter(SklearnAdapter):
         coverage: float | None,
     ) -> None:
         super().__init__(model, task, classes)
-        self._by_tree, self._by_row = by_tree, by_tree or by_row
+        self.learns_late_rows = isinstance(model, Estimator) and not by_tree
+        self._by_tree = by_tree
+        self._by_row = by_tree or (by_row and not self.learns_late_rows)
         self._ends = None if coverage is None else ends_of(coverage)
         self._is_ready = False
         self._names: list[str] = []
@@ -165,19 +192,50 @@ class ForestAdapter(SklearnAdapter):
             block = slice_block(block, slice(1, None))
         if not len(block.y):
             return
-        X, y, weights = block
+        weights = block.weights
         if weights is not None and not weights.any():  # as first rows, they would be refused
             yield block, self.predict(block)
             return
+        yield block, self._predict_then_learn(block, slice(None))
+
+    def test_then_train_late(
+        self, block: Block, due: Block
+    ) -> Iterator[tuple[Block, Prediction | None]]:
+        """Predict each row of a block, then learn the row of `due` at its place, in one call.
+
+        The call gets both in turns. A row of weight 0 is predicted, and not learned.
+        """
+        while len(block.y) and not self._can_predict():  # the first row, unless it has no weight
+            first = slice_block(block, slice(0, 1))
+            prediction = self.predict(first)
+            self.learn(slice_block(due, slice(0, 1)))
+            yield first, prediction
+            block, due = (slice_block(rows, slice(1, None)) for rows in (block, due))
+        n_rows = len(block.y)
+        if not n_rows:
+            return
+        weights = np.zeros(2 * n_rows)
+        weights[1::2] = 1.0 if due.weights is None else due.weights
+        if not weights.any():
+            yield block, self.predict(block)
+            return
+        turns = np.arange(2 * n_rows).reshape(2, n_rows).T.ravel()
+        X = select_rows(join_tables([block.X, due.X]), turns)
+        # Rows that are only predicted get a label that is learned, too: it adds no class.
+        both = Block(X, np.repeat(due.y, 2), weights)
+        yield block, self._predict_then_learn(both, slice(0, None, 2))
+
+    def _predict_then_learn(self, block: Block, shown: slice) -> Prediction:
+        """Predict and learn rows in one call; return the predictions of some of them."""
+        X, y, weights = block
         name = "partial_fit_predict" + "_proba" * (self.task == "classification")
         if self._ends is not None:
             name = "partial_fit_predict_dist"
-        predicted = getattr(self.model, name)(X, y, **self._fit_options(weights))
+        predicted = getattr(self.model, name)(X, y, **self._fit_options(weights))[shown]
         self._must_announce = False
         if self._ends is not None:
-            yield block, self._summarize(predicted)
-        else:
-            yield block, Prediction(predicted, getattr(self.model, "classes_", None))
+            return self._summarize(predicted)
+        return Prediction(predicted, getattr(self.model, "classes_", None))
 
     def _can_predict(self) -> bool:
         """Tell whether the model has learned a row, or its classes are announced."""

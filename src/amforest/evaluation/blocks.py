@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from narwhals import concat
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
+from scipy.sparse import issparse, vstack
 
 from amforest._forest.inputs import as_frame
 
@@ -253,6 +254,39 @@ def select_rows(X: Any, rows: slice | NDArray[np.intp]) -> Any:
     if isinstance(X, list) and not isinstance(rows, slice):
         return [X[i] for i in rows.tolist()]
     return X[rows]
+
+
+def join_tables(tables: Sequence[Any]) -> Any:
+    """Return the rows of tables of one kind, one below the other."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    if isinstance(first, list):
+        return [row for table in tables for row in table]
+    if issparse(first):
+        return vstack(tables, format="csr")
+    if isinstance(first, np.ndarray):
+        return np.concatenate(tables)
+    frames: list[Any] = [as_frame(table) for table in tables]
+    return concat(frames).to_native()
+
+
+def join_blocks(blocks: Sequence[Block]) -> Block:
+    """Return the rows of blocks of one kind as one block."""
+    if len(blocks) == 1:
+        return blocks[0]
+    weights = [block.weights for block in blocks if block.weights is not None]
+    labels = [label for block in blocks for label in as_list(block.y)]
+    return Block(
+        join_tables([block.X for block in blocks]),
+        as_label_array(labels),
+        np.concatenate(weights) if weights else None,
+    )
+
+
+def first_rows(blocks: Iterable[Block], n_rows: int) -> Block:
+    """Return the first rows of some blocks; there must be as many."""
+    return join_blocks(list(limit_rows(iter(blocks), n_rows)))
 
 
 def slice_block(block: Block, rows: slice) -> Block:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from numbers import Integral
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -21,9 +22,11 @@ from amforest.evaluation.blocks import (
     as_label_array,
     as_list,
     cut_blocks,
+    first_rows,
     join_rows,
     limit_rows,
     open_blocks,
+    slice_block,
 )
 from amforest.evaluation.evaluator import Evaluator
 from amforest.evaluation.result import Progress, ProgressLine
@@ -153,6 +156,11 @@ class _Pending(NamedTuple):
     prediction: Prediction | None
     is_measured: bool  # whether the prediction goes to the evaluator
 
+    def slice(self, rows: slice) -> _Pending:
+        """Return some of the rows."""
+        some = None if self.prediction is None else self.prediction.slice(rows)
+        return _Pending(slice_block(self.block, rows), some, self.is_measured)
+
 
 class Loop:
     """Predict blocks of rows, learn them when their labels are due, and measure the predictions.
@@ -246,23 +254,63 @@ class Loop:
                 self._measure(part, prediction)
                 start = perf_counter()
             return
-        prediction = self._adapter.predict(block)
-        self._seconds += perf_counter() - start
-        self._report(block, prediction)
-        self._pending.append(_Pending(block, prediction, True))
-        self._n_pending += len(block.y)
+        if self._adapter.learns_late_rows:
+            self._take_late(block)
+            return
+        self._hold(block, self._predict(block))
         while self._n_pending - len(self._pending[0].block.y) >= self._delay:
             self._learn_pending()
 
+    def _take_late(self, block: Block) -> None:
+        """Predict rows, and learn the row that is due after each of them."""
+        n_first = self._delay - self._n_pending  # rows before the next label is due
+        if n_first > 0:
+            first = slice_block(block, slice(0, n_first))
+            self._hold(first, self._predict(first))
+            block = slice_block(block, slice(n_first, None))
+        if not len(block.y):
+            return
+        waiting = (item.block for item in self._pending)
+        due = first_rows(chain(waiting, [block]), len(block.y))
+        start = perf_counter()
+        for part, prediction in self._adapter.test_then_train_late(block, due):
+            self._seconds += perf_counter() - start
+            self._hold(part, prediction)
+            self._release(len(part.y))
+            start = perf_counter()
+
+    def _predict(self, block: Block) -> Prediction | None:
+        start = perf_counter()
+        prediction = self._adapter.predict(block)
+        self._seconds += perf_counter() - start
+        return prediction
+
+    def _hold(self, block: Block, prediction: Prediction | None) -> None:
+        """Report predictions, and keep their rows until the labels are due."""
+        self._report(block, prediction)
+        self._pending.append(_Pending(block, prediction, True))
+        self._n_pending += len(block.y)
+
+    def _release(self, n_rows: int) -> None:
+        """Measure the oldest rows, which are learned, and drop them."""
+        self._n_pending -= n_rows
+        while n_rows:
+            item = self._pending.popleft()
+            n_some = min(n_rows, len(item.block.y))
+            if n_some < len(item.block.y):
+                self._pending.appendleft(item.slice(slice(n_some, None)))
+                item = item.slice(slice(0, n_some))
+            if item.is_measured:
+                self._measure(item.block, item.prediction)
+            n_rows -= n_some
+
     def _learn_pending(self) -> None:
         """Learn the oldest rows that wait for their labels."""
-        block, prediction, is_measured = self._pending.popleft()
-        self._n_pending -= len(block.y)
+        block = self._pending[0].block
         start = perf_counter()
         self._adapter.learn(block)
         self._seconds += perf_counter() - start
-        if is_measured:
-            self._measure(block, prediction)
+        self._release(len(block.y))
 
     def _report(self, block: Block, prediction: Prediction | None) -> None:
         if self._on_predictions is not None:
