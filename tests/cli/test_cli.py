@@ -21,7 +21,7 @@ from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier,
 from amforest.cli.predictions import RowFile
 from amforest.cli.run import run
 from amforest.cli.settings import Settings, demo_stream
-from amforest.reading import open_stream
+from amforest.reading import KINDS, open_stream
 from command import amf, rows_of
 from helpers import tables
 
@@ -374,6 +374,23 @@ def test_errors_are_one_line(args, words, stream):
     assert words in out.stderr
     assert len(out.stderr.strip().splitlines()) == 1
     assert out.stderr.startswith("amforest: ")
+
+
+def test_a_table_in_the_place_of_a_model_is_named_with_what_was_expected(stream):
+    for args in (["predict", stream, stream], ["inspect", stream]):
+        out = amf(*args, code=1).stderr
+        assert "it is text, such as CSV or JSON; expected a file that" in out
+        assert "`amforest run --save` wrote" in out
+    assert f"amforest: {stream}: " in amf("predict", stream, stream, code=1).stderr
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_help_lists_the_kinds_of_columns_at_80_columns(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = amf(command, "--help").stdout
+    words = text[text.index("--types") :].split("--format")[0]
+    assert "…" not in words
+    assert all(kind in words for kind in (*KINDS, "zip=category"))
 
 
 def test_with_debug_an_error_shows_where_it_is_from():

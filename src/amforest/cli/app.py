@@ -57,7 +57,10 @@ Use = Annotated[
 Drop = Annotated[Names, typer.Option("--drop", help="Drop this column; can be repeated.")]
 Types = Annotated[
     str | None,
-    typer.Option(help="Types of columns, such as age=number,zip=category,when=date."),
+    typer.Option(
+        help="Kinds of columns: number, category, bool, date or datetime. Such as 'age=number, "
+        "zip=category'. Default: of the file, or inferred."
+    ),
 ]
 Format = Annotated[
     str | None,

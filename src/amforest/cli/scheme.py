@@ -165,7 +165,10 @@ def load_with_scheme(path: str) -> tuple[Any, dict[str, Any], Scheme]:
         state = model.extra_
     else:
         data = atomic_write.read_all(path)
-        model, state = model_file.from_bytes(data), model_file.extra_of(data)
+        try:
+            model, state = model_file.from_bytes(data), model_file.extra_of(data)
+        except model_file.ModelFormatError as error:
+            raise CommandError(f"{path}: {error}") from error
     is_state = isinstance(state, dict) and "scheme" in state
     scheme = Scheme.from_json(state["scheme"] if is_state else None)
     return model, state, scheme

@@ -37,6 +37,7 @@ __all__ = [
 
 _DOCUMENT, _DIGEST = "amforest", "sha256"
 _BLANK = "0" * 64  # in the place of the digest, while it is computed
+_TEXT_BYTES = 8  # the length of a header, of which the last ones are 0
 
 
 class ModelFormatError(ValueError):
@@ -161,6 +162,11 @@ def _encode(model: Any, extra: Any) -> list[bytes | memoryview]:
 def open_file(data: bytes) -> tuple[Document, Arrays]:
     """Undo `sealed_pieces`; `ModelFormatError` if the bytes are not valid."""
     with format_errors():
+        if _is_text(as_kind(data, bytes)):
+            raise ValueError(
+                "it is text, such as CSV or JSON; expected a file that `amforest.save` or "
+                "`amforest run --save` wrote"
+            )
         arrays, metadata = safetensors_bytes.unpack(as_kind(data, bytes))
         has_keys(metadata, (_DOCUMENT, _DIGEST))
         blank = safetensors_bytes.header(arrays, metadata | {_DIGEST: _BLANK})
@@ -174,6 +180,12 @@ def open_file(data: bytes) -> tuple[Document, Arrays]:
             object_pairs_hook=safetensors_bytes.unique_keys,
         )
         return as_kind(document, dict), arrays
+
+
+def _is_text(data: bytes) -> bool:
+    """Return whether data begin with printable text, unlike the length of a header."""
+    head = data[:_TEXT_BYTES].decode("latin-1")
+    return len(head) == _TEXT_BYTES and all(c.isprintable() or c in "\t\r\n" for c in head)
 
 
 @contextmanager

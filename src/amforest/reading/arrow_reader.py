@@ -85,7 +85,8 @@ class ArrowReader:
                 break
         columns = []
         for j, name in enumerate(names):
-            empty = pa.array([], self._opened.schema.field(name).type)
+            is_here = name in self.names
+            empty = pa.array([], self._opened.schema.field(name).type if is_here else pa.null())
             parts = [_decode(block.values[j][:SAMPLE_ROWS]) for block in self._sample]
             values = pa.concat_arrays(parts or [_decode(empty)])[:SAMPLE_ROWS]
             columns.append(_find_column(name, types.get(name), values))
@@ -100,16 +101,17 @@ class ArrowReader:
 
     def _read(self, names: Sequence[str]) -> Iterator[RawBlock]:
         """Yield all rows, with the types of the file."""
-        for name in names:
+        present = [name for name in names if name in self.names] or self.names[:1]
+        for name in present:
             _check_type(self.file, name, self._opened.schema.field(name).type)
-        batches = self._opened.batches(names, self._block_bytes)
+        batches = self._opened.batches(present, self._block_bytes)
         n_done = 0
         while True:
             with self._wrap_errors(f"is damaged after row {n_done:,}"):
                 batch = next(batches, None)
                 if batch is None:
                     return
-                batch = batch.select(list(names))
+                batch = batch.select(present)
                 is_bad = _find_bad_text(batch)
             numbers = np.arange(n_done + 1, n_done + 1 + len(batch))
             rejects = [
@@ -119,7 +121,11 @@ class ArrowReader:
             n_done += len(batch)
             if rejects:
                 batch, numbers = batch.filter(pa.array(~is_bad)), numbers[~is_bad]
-            yield RawBlock(self.file, numbers, batch.columns, partial(show_row, batch), rejects)
+            values = [
+                batch.column(name) if name in self.names else pa.nulls(len(batch)) for name in names
+            ]
+            show = partial(show_row, batch)
+            yield RawBlock(self.file, numbers, values, show, rejects, self._opened.n_read)
 
     @contextmanager
     def _wrap_errors(self, what: str) -> Iterator[None]:

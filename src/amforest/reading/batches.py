@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,12 +35,19 @@ class Reject:
         What is wrong, with the column and its value.
     text : str
         The row, shortened.
+    group : str
+        The reason without the value, which rows with the same fault have in common.
     """
 
     file: str
     line: int
     reason: str
     text: str
+    group: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.group:
+            object.__setattr__(self, "group", self.reason)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.reason}"
@@ -77,6 +84,8 @@ class Batch:
         The rows of this part of the file that could not be read, in their order.
     target : str or None
         The column of labels, if the stream has one.
+    bytes_before, bytes_read : int
+        The number of bytes of the stream before this batch, and up to its end.
     """
 
     table: pa.RecordBatch
@@ -84,6 +93,8 @@ class Batch:
     lines: Lines
     rejects: tuple[Reject, ...] = ()
     target: str | None = None
+    bytes_before: int = 0
+    bytes_read: int = 0
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -118,7 +129,12 @@ class Batch:
             if reject.line > after and (before is None or reject.line < before)
         )
         table, lines = self.table.slice(first, last - first), self.lines[first:last]
-        return replace(self, table=table, lines=lines, rejects=rejects)
+        n_bytes = self.bytes_read - self.bytes_before
+        bounds = (self.bytes_before + n_bytes * row // max(len(self), 1) for row in (first, last))
+        before, read = bounds if len(self) else (self.bytes_before, self.bytes_read)
+        return replace(
+            self, table=table, lines=lines, rejects=rejects, bytes_before=before, bytes_read=read
+        )
 
     def pieces(self, n_rows: int) -> Iterator[Batch]:
         """Yield batches of at most `n_rows` rows."""
@@ -182,6 +198,8 @@ class RawBlock:
         Returns the text of a row, for its reject.
     rejects : list of Reject
         The rows that were rejected while the block was parsed.
+    position : int
+        The number of bytes of the file up to the end of the block.
     """
 
     file: str
@@ -189,12 +207,13 @@ class RawBlock:
     values: list[pa.Array]
     show: Callable[[int], str]
     rejects: list[Reject]
+    position: int
 
 
 def convert_block(block: RawBlock, columns: Sequence[Column], target: str | None) -> Batch:
     """Convert the columns to their types, and reject the rows that have a misfit or no label."""
     arrays: list[pa.Array] = []
-    reasons: dict[int, str] = {}  # of the first column that does not fit
+    reasons: dict[int, tuple[str, str]] = {}  # of the first column that does not fit
     for column, values in zip(columns, block.values, strict=True):
         converted, is_misfit = column.convert(values)
         arrays.append(converted)
@@ -205,7 +224,7 @@ def convert_block(block: RawBlock, columns: Sequence[Column], target: str | None
     table = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
     if target is not None and (labels := table.column(target)).null_count:
         for row in np.flatnonzero(np.asarray(pc.is_null(labels))).tolist():
-            reasons.setdefault(row, _no_label(target))
+            reasons.setdefault(row, (_no_label(target), ""))
     earlier = sorted(block.rejects, key=lambda reject: reject.line)
     batch = Batch(table, block.file, block.lines, tuple(earlier), target)
     if not reasons:
@@ -213,7 +232,7 @@ def convert_block(block: RawBlock, columns: Sequence[Column], target: str | None
     is_bad = np.zeros(len(batch), dtype=bool)
     is_bad[list(reasons)] = True
     rejects = [
-        Reject(block.file, int(block.lines[row]), reasons[row], block.show(row))
+        Reject(block.file, int(block.lines[row]), reasons[row][0], block.show(row), reasons[row][1])
         for row in sorted(reasons)
     ]
     return batch.reject(is_bad, rejects)

@@ -12,9 +12,17 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from amforest.reading.batches import RawBlock
-from amforest.reading.records import RecordReader, Records, is_utf8, read_first_line
+from amforest.reading.dialect import Decimals, Dialect, find_decimals, find_delimiter
+from amforest.reading.records import (
+    RecordReader,
+    Records,
+    TextDecoder,
+    TextSource,
+    is_utf8,
+    read_first_lines,
+)
 from amforest.reading.schema import Column, check_unique, infer_column
-from amforest.reading.sources import ByteReader, EmptyFileError, StreamError
+from amforest.reading.sources import EmptyFileError, StreamError
 
 
 class CsvReader:
@@ -22,10 +30,9 @@ class CsvReader:
 
     Parameters
     ----------
-    source : ByteReader
-    delimiter : str or None
-        The separator of fields. None means a comma; or, if the header has none, the first of
-        semicolon, tab and bar that it has.
+    source : TextSource
+    dialect : Dialect
+        The delimiter and the decimal mark; what is None is detected.
     block_bytes, max_record : int
 
     Attributes
@@ -38,19 +45,25 @@ class CsvReader:
     """
 
     def __init__(
-        self, source: ByteReader, delimiter: str | None, block_bytes: int, max_record: int
+        self, source: TextSource, dialect: Dialect, block_bytes: int, max_record: int
     ) -> None:
         self.file = source.name
-        self.notes: list[str] = []
+        self.notes = source.notes
         self._source = source
-        first = read_first_line(source, block_bytes, max_record)
-        self._delimiter = delimiter or _find_delimiter(first)
+        self._decoder = TextDecoder(source)
+        first = read_first_lines(source, 2, block_bytes, max_record)
+        self._delimiter = dialect.delimiter or find_delimiter(first)
+        self._decimal = dialect.decimal
+        self._decimals: Decimals | None = None  # until the first rows are sampled
         separator = self._delimiter.encode()
         self._records = RecordReader(source, separator, block_bytes, max_record, first)
         header = self._records.pop_header()
         if header is None:
             raise EmptyFileError(f"{self.file} is empty")
-        self.names = self._parse_header(header)
+        self.names = self._parse_header(self._decoder.decode_header(header))
+        if dialect.delimiter is None and self._delimiter != ",":
+            mark = {"\t": "a tab"}.get(self._delimiter, repr(self._delimiter))
+            self.notes.append(f"{self.file}: the delimiter is {mark}")
         if all(re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?", name) for name in self.names):
             self.notes.append(f"{self.file}: the column names are numbers; is the header missing?")
 
@@ -67,24 +80,52 @@ class CsvReader:
         self, names: Sequence[str], types: Mapping[str, str]
     ) -> tuple[list[Column], list[str]]:
         """Infer the kinds of columns from the first rows; return them, and notes."""
-        parts = [self._parse(block, names)[1] for block in self._records.sample()]
+        texts = self._sample_text(names)
+        may_be_numbers = [name for name in names if types.get(name, "number") == "number"]
+        decimals = self._find_decimals({name: texts[name] for name in may_be_numbers})
         columns, notes = [], []
-        for j, name in enumerate(names):
-            text = pa.concat_arrays([part[j] for part in parts] or [pa.array([], pa.string())])
-            column, note = infer_column(name, text, types.get(name))
+        for name, text in texts.items():
+            read = decimals.convert(name, text) if name in may_be_numbers else text
+            column, note = infer_column(name, read, types.get(name))
             columns.append(column)
             notes += [note] if note else []
         return columns, notes
 
     def blocks(self, columns: Sequence[Column]) -> Iterator[RawBlock]:
-        """Yield all rows, with each value as text."""
+        """Yield all rows, with each value as text; null in columns that the file lacks."""
         names = [column.name for column in columns]
+        numbers = [column.name for column in columns if column.kind == "number"]
+        decimals = self._decimals or self._find_decimals(self._sample_text(numbers))
         for block in self._records:
-            records, values = self._parse(block, names)
-            yield RawBlock(self.file, records.lines, values, records.show, records.rejects)
+            records, values = self._parse(self._decoder.decode(block), names)
+            for j, column in enumerate(columns):
+                if column.kind == "number":
+                    values[j] = decimals.convert(column.name, values[j])
+            yield RawBlock(
+                self.file, records.lines, values, records.show, records.rejects, records.position
+            )
+
+    def _sample_text(self, names: Sequence[str]) -> dict[str, pa.Array]:
+        """Return the first values of some columns as text."""
+        sample = self._decoder.decode_sample(self._records.sample())
+        parts = [self._parse(block, names)[1] for block in sample]
+        nothing = pa.array([], pa.string())
+        return {
+            name: pa.concat_arrays([part[j] for part in parts] or [nothing])
+            for j, name in enumerate(names)
+        }
+
+    def _find_decimals(self, texts: Mapping[str, pa.Array]) -> Decimals:
+        """Return how decimals are written: as given, or as the first values show."""
+        if self._decimal is not None:
+            self._decimals = Decimals(self._decimal == ",")
+        else:
+            self._decimals = find_decimals(texts, self._delimiter)
+        self.notes += [f"{self.file}: {note}" for note in self._decimals.notes]
+        return self._decimals
 
     def _parse_header(self, header: bytes) -> list[str]:
-        if b"\0" in header or not is_utf8(header):
+        if re.search(rb"[\0-\x08\x0e-\x1f]", header) or not is_utf8(header):
             raise StreamError(f"{self.file} is not CSV: its first line is not UTF-8 text")
         text = io.StringIO(header.decode(), newline="")
         (fields,) = csv.reader(text, delimiter=self._delimiter)
@@ -94,9 +135,9 @@ class CsvReader:
 
     def _parse(self, records: Records, names: Sequence[str]) -> tuple[Records, list[pa.Array]]:
         """Return the records with the expected number of fields, and their values as text."""
-        records = records.reject_bad_text(self.file)
         if not len(records):
             return records, [pa.array([], pa.string()) for _ in names]
+        present = [name for name in names if name in self.names] or self.names[:1]
         body = records.join()
         reasons: dict[int, str] = {}
 
@@ -114,18 +155,17 @@ class CsvReader:
                 delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=reject
             ),
             arrow_csv.ConvertOptions(
-                include_columns=names,
-                column_types=dict.fromkeys(names, pa.binary()),
+                include_columns=present,
+                column_types=dict.fromkeys(present, pa.binary()),
                 check_utf8=False,
             ),
         )
         if table.num_rows + len(reasons) != len(records):
             line = records.lines[0]
             raise StreamError(f"{self.file}: cannot be split into records near line {line}")
-        values = [table.column(name).combine_chunks().view(pa.string()) for name in names]
+        absent = pa.nulls(table.num_rows, pa.string())
+        values = [
+            table.column(name).combine_chunks().view(pa.string()) if name in self.names else absent
+            for name in names
+        ]
         return records.reject(reasons, self.file), values
-
-
-def _find_delimiter(first: bytes) -> str:
-    line = re.sub(rb'"[^"]*"', b"", re.split(rb"[\r\n]", first.lstrip(b"\r\n"), maxsplit=1)[0])
-    return next((mark for mark in ",;\t|" if mark.encode() in line), ",")

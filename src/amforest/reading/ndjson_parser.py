@@ -244,7 +244,7 @@ def parse_by_python(
         The other lines, without the blank ones.
     """
     rows: list[list[str | None]] = []
-    reasons: dict[int, str] = {}
+    reasons: dict[int, tuple[str, str]] = {}  # with the value, and without it
     is_good = np.zeros(len(records), dtype=bool)
     for k, record in enumerate(records):
         try:
@@ -254,7 +254,7 @@ def parse_by_python(
                 rows.append([to_text(row.get(column.name), column.name) for column in columns])
                 is_good[k] = True
         except ValueError as error:
-            reasons[k] = str(error)
+            reasons[k] = str(error), str(error).split(" at character ")[0]
     positions = np.flatnonzero(is_good)
     values = [pa.array([row[j] for row in rows], pa.string()) for j in range(len(columns))]
     for j, (column, text) in enumerate(zip(columns, values, strict=True)):
@@ -265,6 +265,7 @@ def parse_by_python(
     is_good[list(reasons)] = False
     keep = pa.array(is_good[positions])
     rejects = [
-        Reject(file, int(records.lines[k]), reasons[k], records.show(k)) for k in sorted(reasons)
+        Reject(file, int(records.lines[k]), reasons[k][0], records.show(k), reasons[k][1])
+        for k in sorted(reasons)
     ]
     return [value.filter(keep) for value in values], is_good, rejects

@@ -22,9 +22,15 @@ from amforest.reading.ndjson_parser import (
     parse_object,
     to_text,
 )
-from amforest.reading.records import RecordReader, Records, read_first_line
+from amforest.reading.records import (
+    RecordReader,
+    Records,
+    TextDecoder,
+    TextSource,
+    read_first_lines,
+)
 from amforest.reading.schema import Column, infer_column
-from amforest.reading.sources import ByteReader, EmptyFileError, StreamError, suggest
+from amforest.reading.sources import EmptyFileError, StreamError, join_names, suggest
 
 
 class NdjsonReader:
@@ -32,7 +38,7 @@ class NdjsonReader:
 
     Parameters
     ----------
-    source : ByteReader
+    source : TextSource
     types : mapping
         The kinds that the user requests, also of columns that are not in the first rows.
     block_bytes, max_record : int
@@ -50,16 +56,17 @@ class NdjsonReader:
 
     def __init__(
         self,
-        source: ByteReader,
+        source: TextSource,
         types: Mapping[str, str],
         block_bytes: int,
         max_record: int,
         previous: NdjsonReader | None = None,
     ) -> None:
         self.file = source.name
-        self.notes: list[str] = []
+        self.notes = source.notes
         self._source = source
-        first = read_first_line(source, block_bytes, max_record)
+        self._decoder = TextDecoder(source)
+        first = read_first_lines(source, 1, block_bytes, max_record)
         if not first.strip():
             raise EmptyFileError(f"{self.file} is empty")
         if first.lstrip().startswith(b"["):
@@ -72,6 +79,7 @@ class NdjsonReader:
         if previous is not None:
             self.names, self._types = previous.names, previous._types
             self._watches_keys = previous._watches_keys
+            self._note_absent(self._parse_sample())
             return
         self._sample = list(self._parse_sample())
         while not self._sample and self._records.extend_sample():
@@ -108,7 +116,8 @@ class NdjsonReader:
                 columns.append(column)
                 notes += [note] if note else []
         self._sample = []
-        return columns, notes
+        absent = (Column(name, "number") for name in names if name not in self.names)
+        return [*columns, *absent], notes
 
     def blocks(self, columns: Sequence[Column]) -> Iterator[RawBlock]:
         """Yield all rows: numbers and bools as float64, the rest as text."""
@@ -127,7 +136,7 @@ class NdjsonReader:
             return parse_lines(records, columns, wanted, "ignore")
 
         for block in self._records:
-            yield self._parse_block(block.reject_bad_text(self.file), columns, parse)
+            yield self._parse_block(self._decoder.decode(block), columns, parse)
 
     def _parse_block(
         self,
@@ -152,11 +161,13 @@ class NdjsonReader:
         values = [pa.concat_arrays([part[j] for part in parts]) for j in range(len(columns))]
         if order is not None:
             values = [value.take(order) for value in values]
-        return RawBlock(self.file, records.lines, values, records.show, records.rejects)
+        return RawBlock(
+            self.file, records.lines, values, records.show, records.rejects, records.position
+        )
 
     def _parse_sample(self) -> Iterator[JsonObject]:
-        for block in self._records.sample():
-            for record in block.reject_bad_text(self.file):
+        for block in self._decoder.decode_sample(self._records.sample()):
+            for record in block:
                 row = None
                 with suppress(ValueError):  # the row is rejected later
                     row = parse_object(record)
@@ -186,6 +197,13 @@ class NdjsonReader:
             advice = suggest(name, self.names)
             self.notes.append(f"{self.file}: no key {name!r} in the first rows; {advice}")
         self.names += new
+
+    def _note_absent(self, rows: Iterable[JsonObject]) -> None:
+        """Note the columns of the file before that the first rows of this one do not have."""
+        keys = {key for row in rows for key in row}
+        if absent := [name for name in self.names if name not in keys]:
+            names = join_names(absent)
+            self.notes.append(f"{self.file}: no key {names} in the first rows: missing values")
 
     def _find_new_key(self, records: Records) -> None:
         """Note the first unknown key."""

@@ -6,19 +6,18 @@ only at the beginning of a field, as in Python's csv and pyarrow.
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amforest.reading.batches import TEXT_LENGTH, Lines, Reject
 from amforest.reading.schema import SAMPLE_ROWS
-from amforest.reading.sources import ByteReader, StreamError, shorten
+from amforest.reading.sources import StreamError, shorten
 
 Positions = NDArray[np.intp]
 
@@ -26,6 +25,28 @@ MAX_RECORD = 2**20  # bytes
 _SAMPLE_BYTES = 2**22
 _PAUSE = 0.2  # seconds of silence after which a pipe's sample is complete
 _LF, _CR, _QUOTE = b'\n\r"'
+_FALLBACK = "cp1252"  # of text that is not UTF-8
+
+
+class TextSource(Protocol):
+    """A source of UTF-8 text."""
+
+    name: str
+    encoding: str | None
+    notes: list[str]
+
+    @property
+    def n_read(self) -> int:
+        """The number of bytes read from the file."""
+
+    def read(self, size: int) -> bytes:
+        """Wait for bytes, and return those available; b"" at the end."""
+
+    def is_ready(self, timeout: float) -> bool:
+        """Return whether bytes, or the end, arrive within a timeout in seconds."""
+
+    def close(self) -> None:
+        """Close the file."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +65,8 @@ class Records:
         The lines that are not records.
     is_contiguous : bool
         Whether nothing but line ends is between them.
+    position : int
+        The number of bytes of the file up to their end.
     """
 
     data: bytes
@@ -52,6 +75,7 @@ class Records:
     lines: Lines
     rejects: list[Reject] = field(default_factory=list)
     is_contiguous: bool = True
+    position: int = 0
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -84,7 +108,7 @@ class Records:
         """Return some of the records, with other rejects."""
         is_contiguous = self.is_contiguous and isinstance(rows, slice)
         starts, ends, lines = self.starts[rows], self.ends[rows], self.lines[rows]
-        return Records(self.data, starts, ends, lines, rejects, is_contiguous)
+        return Records(self.data, starts, ends, lines, rejects, is_contiguous, self.position)
 
     def reject(self, reasons: dict[int, str], file: str) -> Records:
         """Return the records without some rows, which become rejects for the reasons given."""
@@ -98,12 +122,20 @@ class Records:
         ]
         return self.select(is_good, [*self.rejects, *rejects])
 
-    def reject_bad_text(self, file: str) -> Records:
-        """Return the records without those that are not UTF-8."""
+    def reject_bad_text(self, file: str, encoding: str = "UTF-8") -> Records:
+        """Return the records without those that are not UTF-8, or were not in their encoding."""
         if self.data.isascii() or is_utf8(self.join()):
             return self
         bad = (k for k, record in enumerate(self) if not (record.isascii() or is_utf8(record)))
-        return self.reject(dict.fromkeys(bad, "not UTF-8 text"), file)
+        return self.reject(dict.fromkeys(bad, f"not {encoding} text"), file)
+
+    def decode(self, encoding: str) -> Records:
+        """Return the records as UTF-8; those that cannot be decoded are unchanged."""
+        records = [_to_utf8(record, encoding) for record in self]
+        sizes = np.array([len(record) for record in records], dtype=np.intp)
+        ends = np.cumsum(sizes + 1) - 1
+        data = b"\n".join(records)
+        return replace(self, data=data, starts=ends - sizes, ends=ends, is_contiguous=True)
 
 
 def is_utf8(data: bytes | memoryview) -> bool:
@@ -115,12 +147,69 @@ def is_utf8(data: bytes | memoryview) -> bool:
     return True
 
 
+def _to_utf8(record: bytes, encoding: str) -> bytes:
+    try:
+        return record.decode(encoding).encode()
+    except UnicodeDecodeError:
+        return record
+
+
+class TextDecoder:
+    """Decode records that are not UTF-8 as cp1252, unless the encoding of the file is known.
+
+    UTF-8 is known if it is given, or once a record holds more than ASCII and is UTF-8: then those
+    that are not are rejected. Otherwise the first record that is not UTF-8 shows cp1252.
+
+    Parameters
+    ----------
+    source : TextSource
+        Whose notes name the encoding.
+    """
+
+    def __init__(self, source: TextSource) -> None:
+        self._file, self._notes = source.name, source.notes
+        self._encoding = source.encoding  # None: not known yet
+        self._is_fallback = False
+
+    def decode(self, records: Records) -> Records:
+        """Return records as UTF-8, without those that cannot be decoded."""
+        if records.data.isascii():
+            return records
+        if self._encoding is None:
+            first = next((record for record in records if not record.isascii()), None)
+            if first is None:
+                return records
+            self._set(is_fallback=not is_utf8(first))
+        if self._is_fallback:
+            records = records.decode(_FALLBACK)
+        return records.reject_bad_text(self._file, (self._encoding or "UTF-8").upper())
+
+    def decode_sample(self, sample: list[Records]) -> list[Records]:
+        """Decode the first records; they are UTF-8 if one of them is, beyond ASCII."""
+        beyond = [record for part in sample for record in part if not record.isascii()]
+        if beyond and self._encoding is None:
+            self._set(is_fallback=not any(map(is_utf8, beyond)))
+        return [self.decode(part) for part in sample]
+
+    def decode_header(self, header: bytes) -> bytes:
+        """Return the first record as UTF-8, if it can be decoded."""
+        if self._encoding is None and not header.isascii() and b"\0" not in header:
+            self._set(is_fallback=not is_utf8(header))
+        return _to_utf8(header, _FALLBACK) if self._is_fallback else header
+
+    def _set(self, *, is_fallback: bool) -> None:
+        self._is_fallback = is_fallback
+        self._encoding = _FALLBACK if is_fallback else "utf-8"
+        if is_fallback:
+            self._notes.append(f"{self._file}: the text is not UTF-8; it is read as {_FALLBACK}")
+
+
 class RecordReader:
     """Read the records of a file in blocks, and sample the first of them beforehand.
 
     Parameters
     ----------
-    source : ByteReader
+    source : TextSource
     delimiter : bytes or None
         The separator of the fields of CSV; None if each line is a record.
     block_bytes, max_record : int
@@ -130,7 +219,7 @@ class RecordReader:
 
     def __init__(
         self,
-        source: ByteReader,
+        source: TextSource,
         delimiter: bytes | None,
         block_bytes: int,
         max_record: int,
@@ -143,6 +232,7 @@ class RecordReader:
         self._pending: deque[Records] = deque()
         self._n_kept = self._bytes_kept = 0
         self._ended = False
+        self._n_fed = 0
 
     def __iter__(self) -> Iterator[Records]:
         while self._pending or not self._ended:
@@ -200,20 +290,23 @@ class RecordReader:
         data = self._first or self._source.read(self._block_bytes)
         self._first = b""
         self._ended = not data
-        return self._splitter.feed(data, is_last=self._ended)
+        self._n_fed += len(data)
+        records = self._splitter.feed(data, is_last=self._ended)
+        # Of what is read from the file, compressed or in another encoding, the same part is left.
+        n_left = self._splitter.n_left * self._source.n_read // max(self._n_fed, 1)
+        return replace(records, position=self._source.n_read - n_left)
 
 
-def read_first_line(source: ByteReader, block_bytes: int, max_record: int) -> bytes:
-    """Read until a line is complete; return all that was read, without a byte order mark."""
+def read_first_lines(source: TextSource, n_lines: int, block_bytes: int, max_record: int) -> bytes:
+    """Read until some lines are complete; return all that was read."""
+    pattern = re.compile(n_lines * rb"[\r\n]*[^\r\n]+[\r\n]")
     data = source.read(block_bytes)
-    while 0 < len(data) <= max_record and not re.search(rb"[^\r\n][\r\n]", data):
+    while 0 < len(data) <= max_record and not pattern.match(data):
         more = source.read(block_bytes)
         data += more
         if not more:
             break
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise StreamError(f"{source.name} is UTF-16 text; convert it to UTF-8 first")
-    return data.removeprefix(codecs.BOM_UTF8)
+    return data
 
 
 class Splitter:
@@ -238,6 +331,11 @@ class Splitter:
         self._rest = b""
         self._line = 1  # on which the rest begins
         self._is_skipping = False  # whether the rest belongs to a line that was rejected
+
+    @property
+    def n_left(self) -> int:
+        """The number of bytes that wait for the end of their record."""
+        return len(self._rest)
 
     def feed(self, data: bytes, *, is_last: bool = False) -> Records:
         """Return the records that are complete with this piece."""

@@ -72,15 +72,16 @@ class Column:
             return reject_outside_calendar(values)
         return values, None
 
-    def explain(self, value: str) -> str:
-        """Explain why a value does not fit."""
+    def explain(self, value: str) -> tuple[str, str]:
+        """Explain why a value does not fit; with the value, and without it."""
         if self.kind == "number":
             reason = explain_number(value)
         elif self.kind == "bool":
             reason = "is neither true nor false"
         else:
             reason = explain_date(value, self.kind)
-        return f"column {self.name!r}: {shorten(value, _VALUE_LENGTH)!r} {reason}"
+        start = f"column {self.name!r}: "
+        return f"{start}{shorten(value, _VALUE_LENGTH)!r} {reason}", f"{start}a value {reason}"
 
 
 def parse_types(text: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ import numpy as np
 from amforest.reading.arrow_reader import ArrowReader
 from amforest.reading.batches import Batch, RawBlock, RejectedRow, convert_block
 from amforest.reading.csv_reader import CsvReader
+from amforest.reading.dialect import Dialect, Utf8Source
 from amforest.reading.ndjson_reader import NdjsonReader
 from amforest.reading.records import MAX_RECORD
 from amforest.reading.schema import Column, check_column, check_kinds, parse_types, select_columns
@@ -27,6 +28,7 @@ from amforest.reading.sources import (
     Source,
     StreamError,
     find_files,
+    join_names,
 )
 
 BLOCK_BYTES = 2**22
@@ -63,7 +65,8 @@ class _Options:
     types: Mapping[str, str]
     block_bytes: int
     max_record: int
-    follow: bool = False
+    follow: bool
+    dialect: Dialect
 
 
 def open_stream(
@@ -78,6 +81,9 @@ def open_stream(
     block_bytes: int = BLOCK_BYTES,
     max_record: int = MAX_RECORD,
     follow: bool = False,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> Stream:
     r"""Open files or a pipe for reading, once.
 
@@ -98,12 +104,23 @@ def open_stream(
         The column of labels. Rows without a label are rejected.
     strict : bool, default=False
         Whether a row that cannot be read raises an error. Otherwise it is a reject of its batch.
+        Also whether the columns of all files must be those of the first. Otherwise those that a
+        later file lacks are missing values, and those that it adds are ignored.
     block_bytes : int
         About how much is read at a time. It does not change the rows.
     max_record : int
         The largest size in bytes of a row of CSV or JSON.
     follow : bool, default=False
         Whether to wait for more at the end of a file, forever.
+    delimiter : str or None
+        The separator of fields in CSV, or "tab". None means a comma, a semicolon, a tab or a bar,
+        as the header and the first row show.
+    decimal : str or None
+        The decimal mark in CSV, "." or ",". None means as the first rows show; a point where the
+        delimiter is a comma.
+    encoding : str or None
+        The encoding of CSV and JSON. None means UTF-8, or UTF-16 if the first bytes show it, or
+        cp1252 if the first text beyond ASCII is not UTF-8.
 
     Returns
     -------
@@ -138,7 +155,8 @@ def open_stream(
     files = find_files(source, format)
     if follow and (len(files) > 1 or not files[0].can_grow):
         raise StreamError("follow needs a single file of CSV or JSON, not compressed")
-    options = _Options(types, block_bytes, max_record, follow)
+    dialect = Dialect.parse(delimiter, decimal, encoding)
+    options = _Options(types, block_bytes, max_record, follow, dialect)
     return Stream(files, options, columns=columns, drop=drop, target=target, strict=strict)
 
 
@@ -168,7 +186,7 @@ class Stream:
     bytes_total : int or None
         The size of all files, compressed if they are; None for a pipe, and for a file that grows.
     bytes_read : int
-        The part of it that is read.
+        The part of it that was yielded or skipped.
 
     Notes
     -----
@@ -198,7 +216,9 @@ class Stream:
         self._drop = set(drop or ())
         self._strict = strict
         self._notes: list[str] = []
+        self.bytes_read = 0
         self._bytes_done = 0  # of the files that are finished
+        self._bytes_before = 0  # of the batch that is next
         self._to_skip = 0
         self._reader: Reader | None = None
         self._reader = first = self._open_first()
@@ -222,12 +242,8 @@ class Stream:
     @property
     def notes(self) -> list[str]:
         """What the user should know, one line each."""
-        return [*self._notes, *(self._reader.notes if self._reader else ())]
-
-    @property
-    def bytes_read(self) -> int:
-        """The number of bytes read so far."""
-        return self._bytes_done + (self._reader.n_read if self._reader else 0)
+        own = () if self._reader is None else self._fresh_notes(self._reader)
+        return [*self._notes, *own]
 
     def skip(self, n_rows: int) -> Self:
         """Start after the first rows that can be read; the others are unchanged.
@@ -270,18 +286,23 @@ class Stream:
         try:
             batch = next(self._batches)
         except StopIteration:
+            self.bytes_read = self._bytes_done
             raise
         except BaseException:
             self.close()
             raise
         self.n_rows += len(batch)
         self.n_rejected += len(batch.rejects)
+        self.bytes_read = batch.bytes_read
         return batch
 
     def _yield_batches(self, first: Reader) -> Iterator[Batch]:
         """Yield what is neither skipped nor empty; if strict, raise at the first reject."""
         for block in self._read_blocks(first):
             batch = convert_block(block, self.columns, self.target)
+            n_read = self._bytes_done + block.position
+            batch = replace(batch, bytes_before=self._bytes_before, bytes_read=n_read)
+            self._bytes_before = n_read
             if self._to_skip:
                 batch = self._skip_rows(batch)
             if self._strict and batch.rejects:
@@ -322,7 +343,7 @@ class Stream:
     def _close_reader(self) -> None:
         """Close the current file."""
         if self._reader is not None:
-            self._notes += self._reader.notes
+            self._notes += self._fresh_notes(self._reader)
             self._bytes_done += self._reader.n_read
             self._reader.close()
             self._reader = None
@@ -358,18 +379,39 @@ class Stream:
             if file.is_regular and file.format != "ndjson":
                 with suppress(EmptyFileError), closing(_open_reader(file, options)) as reader:
                     self._check_names(reader, names)
+                    self._notes += self._fresh_notes(reader)
 
     def _check_names(self, reader: Reader, names: Sequence[str]) -> None:
-        """Raise `StreamError` if the columns of a file are not those of the first."""
+        """Note the columns of a file that differ from those of the first; raise if strict.
+
+        A file without the column of labels is always an error.
+        """
         first = self._files[0].name
         for name in names:
-            check_column(name, reader.names, f" in {reader.file}, unlike in {first}")
-        if self._reads_all_columns:
-            for name in reader.names:
-                if name not in self._names and name not in self._drop:
-                    raise StreamError(
-                        f"{reader.file} has a column {name!r}, which {first} does not have"
-                    )
+            if self._strict or name == self.target:
+                check_column(name, reader.names, f" in {reader.file}, unlike in {first}")
+        absent = [name for name in names if name not in reader.names]
+        if absent:
+            reader.notes.append(
+                f"{reader.file}: no column {join_names(absent)}, unlike in {first}: missing values"
+            )
+        if not self._reads_all_columns:
+            return
+        extra = [n for n in reader.names if n not in self._names and n not in self._drop]
+        if extra and self._strict:
+            raise StreamError(
+                f"{reader.file} has a column {extra[0]!r}, which {first} does not have"
+            )
+        if extra:
+            reader.notes.append(
+                f"{reader.file}: column {join_names(extra)} is ignored: {first} does not have it"
+            )
+
+    def _fresh_notes(self, reader: Reader) -> list[str]:
+        """Return the notes of a file, without what was noted of a file before."""
+        others = self._reader.notes if self._reader not in (None, reader) else ()
+        known = {note.partition(": ")[2] for note in (*self._notes, *others)}
+        return [note for note in reader.notes if note.partition(": ")[2] not in known]
 
 
 def _open_reader(file: File, options: _Options, previous: Reader | None = None) -> Reader:
@@ -379,10 +421,14 @@ def _open_reader(file: File, options: _Options, previous: Reader | None = None) 
     source = ByteReader(file, follow=options.follow)
     sizes = options.block_bytes, options.max_record
     try:
+        text = Utf8Source(source, options.dialect.encoding)
         if file.format != "ndjson":
-            return CsvReader(source, "\t" if file.format == "tsv" else None, *sizes)
+            dialect = options.dialect
+            if file.format == "tsv" and dialect.delimiter is None:
+                dialect = replace(dialect, delimiter="\t")
+            return CsvReader(text, dialect, *sizes)
         before = previous if isinstance(previous, NdjsonReader) else None
-        return NdjsonReader(source, options.types, *sizes, previous=before)
+        return NdjsonReader(text, options.types, *sizes, previous=before)
     except BaseException:
         source.close()
         raise
