@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from amforest.cli.app import app
 from amforest.distributed import KeyedForests
+from amforest.model_io import from_bytes
+from helpers import tables
 
 HOW = ["-t", "alarm", "--key", "sensor", "--model", "amf", "--trees", "2", "-q"]
 
@@ -63,7 +65,10 @@ def test_a_run_resumes_from_its_folder(stream):
         with KeyedForests.load("a") as one, KeyedForests.load(other) as two:
             keys = one.keys()
             assert keys == two.keys()
-            assert all(one.model(key).to_bytes() == two.model(key).to_bytes() for key in keys)
+            for key in keys:  # the room that files reserve depends on how rows are cut
+                loaded = (from_bytes(forests.model(key).to_bytes()) for forests in (one, two))
+                first, second = map(tables, loaded)
+                assert first == second
 
 
 def test_numbers_are_predicted_too(stream):
