@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from amforest._core import AdaptiveClassifierForest, Options
 from amforest._forest.adaptive import (
@@ -18,7 +18,8 @@ from amforest._forest.adaptive import (
     count_trees,
     memory_stats,
 )
-from amforest._forest.class_labels import ClassLabels, distinct_classes, distinct_labels
+from amforest._forest.class_labels import ClassLabels, decide, distinct_classes, distinct_labels
+from amforest._forest.class_weights import ClassWeight
 from amforest._forest.core_handle import (
     Core,
     Fitted,
@@ -39,6 +40,11 @@ from amforest._forest.estimator import Estimator
 from amforest._forest.inputs import Features, count_rows
 from amforest._forest.losses import Floats
 
+_DECISION_CONSTRAINTS: dict[str, list[Any]] = {
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+    "threshold": [Interval(Real, 0, 1, closed="neither"), None],
+}
+
 
 class ForestClassifier(ClassifierMixin, Estimator):
     """The base of all classifiers that are forests."""
@@ -46,6 +52,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
     step: float
     classes: ArrayLike | None
     dirichlet: float | None
+    threshold: float | None = None  # which baselines do not have
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -148,7 +155,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the most probable class.
+        """Predict the most probable class, or the class that `threshold` selects.
 
         Parameters
         ----------
@@ -162,7 +169,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
             probabilities = self.predict_proba(X)
         else:
             probabilities, classes = self._predict("predict", X)
-        labels: NDArray[Any] = classes[np.argmax(probabilities, axis=-1)]
+        labels: NDArray[Any] = classes[decide(probabilities, self.threshold)]
         return labels
 
     def predict_proba_one(self, x: Sequence[float] | NDArray[Any]) -> Floats:
@@ -186,7 +193,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
         return prior
 
     def predict_one(self, x: Sequence[float] | NDArray[Any]) -> Any:
-        """Predict the most probable class of one row, fast.
+        """Predict the most probable class of one row, or that of `threshold`, fast.
 
         Parameters
         ----------
@@ -197,11 +204,12 @@ class ForestClassifier(ClassifierMixin, Estimator):
         An element of `classes_`.
         """
         if (classes := self._announced()) is not None:
-            return classes[np.argmax(self.predict_proba_one(x))]
+            return classes[decide(self.predict_proba_one(x), self.threshold)]
         fitted = self._fitted()
         by_index = predict_row(fitted, x)
         labels = self._class_labels(fitted)
-        return labels.first(len(by_index))[0][np.argmax(labels.sort_columns(by_index))]
+        best = decide(labels.sort_columns(by_index), self.threshold)
+        return labels.first(len(by_index))[0][best]
 
     def predict_proba_by_tree(self, X: ArrayLike) -> Floats:
         """Predict the probabilities of the classes with each tree; `predict_proba` is their mean.
@@ -300,6 +308,14 @@ class AMFClassifier(ForestClassifier):
     max_nodes, max_bytes : int, default=None
         The largest size of the forest, in nodes and in bytes of memory. Each tree has an equal
         part. A full tree stops splitting, and continues to learn with the leaves it has.
+    class_weight : dict or "balanced", default=None
+        Factors of the weights of rows. A dict has them by class; a class that it does not name has
+        the factor 1. "balanced" gives a row of class k the factor n / (K n_k): n rows were learned
+        so far, n_k of them of class k, and K classes were seen, this row included, whatever the
+        `sample_weight` of rows. Probabilities are those of the weighted stream.
+    threshold : float, default=None
+        The least probability with which `predict` and `predict_one` choose the second of two
+        classes. None means the most probable class. It may change at any time.
     n_jobs : int, default=None
         The number of threads. None means 1, -1 all cores. It never changes the result.
     random_state : int, RandomState instance or None, default=None
@@ -352,6 +368,7 @@ class AMFClassifier(ForestClassifier):
         **Estimator._parameter_constraints,
         "dirichlet": [Interval(Real, 1e-100, 1e100, closed="both"), None],
         "classes": ["array-like", None],
+        **_DECISION_CONSTRAINTS,
     }
     _scale_advice = (
         "use AdaptiveAMFClassifier, which needs no scaling, or scale the columns first, for "
@@ -376,6 +393,8 @@ class AMFClassifier(ForestClassifier):
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         classes: ArrayLike | None = None,
+        class_weight: ClassWeight = None,
+        threshold: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -394,6 +413,8 @@ class AMFClassifier(ForestClassifier):
         self.max_nodes = max_nodes
         self.max_bytes = max_bytes
         self.classes = classes
+        self.class_weight = class_weight
+        self.threshold = threshold
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -454,6 +475,14 @@ class AdaptiveAMFClassifier(ForestClassifier):
     classes : array-like, default=None
         Classes that are known before they appear. Others are added with their first row; `fit`
         adds all classes of y at the start.
+    class_weight : dict or "balanced", default=None
+        Factors of the weights of rows. A dict has them by class; a class that it does not name has
+        the factor 1. "balanced" gives a row of class k the factor n / (K n_k): n rows were learned
+        so far, n_k of them of class k, and K classes were seen, this row included, whatever the
+        `sample_weight` of rows. Probabilities are those of the weighted stream.
+    threshold : float, default=None
+        The least probability with which `predict` and `predict_one` choose the second of two
+        classes. None means the most probable class. It may change at any time.
     n_jobs : int, default=None
         The number of threads. None means 1, -1 all cores. It never changes the result.
     random_state : int, RandomState instance or None, default=None
@@ -511,6 +540,7 @@ class AdaptiveAMFClassifier(ForestClassifier):
         "mixer_rate": [Interval(Real, 0, 1, closed="both")],
         "dirichlet": [Interval(Real, 1e-100, 1e100, closed="both"), None],
         "classes": ["array-like", None],
+        **_DECISION_CONSTRAINTS,
     }
 
     def __init__(
@@ -531,6 +561,8 @@ class AdaptiveAMFClassifier(ForestClassifier):
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         classes: ArrayLike | None = None,
+        class_weight: ClassWeight = None,
+        threshold: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -549,6 +581,8 @@ class AdaptiveAMFClassifier(ForestClassifier):
         self.max_nodes = max_nodes
         self.max_bytes = max_bytes
         self.classes = classes
+        self.class_weight = class_weight
+        self.threshold = threshold
         self.n_jobs = n_jobs
         self.random_state = random_state
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from amforest import classifier, regressor
-from amforest._forest.class_labels import ClassLabels
+from amforest._forest.class_labels import ClassLabels, decide
+from amforest._forest.class_weights import ClassWeight
 from amforest._forest.core_handle import (
     CoreHandle,
     Fitted,
@@ -273,6 +274,9 @@ class _AMF(_River):
 class _Classifier(_River, base.MiniBatchClassifier):
     """The predictions of classifiers."""
 
+    class_weight: ClassWeight = None  # of models that earlier versions have pickled
+    threshold: float | None = None
+
     @property
     def _multiclass(self) -> bool:
         return True
@@ -283,6 +287,14 @@ class _Classifier(_River, base.MiniBatchClassifier):
         if fitted is None:
             return {}
         return cast(ClassLabels, fitted.labels).by_label(self._predict_row(fitted, x))
+
+    def predict_one(self, x: NamedValues, **kwargs: Any) -> Any:
+        """Predict the most probable label, or that of `threshold`: None before any data."""
+        probabilities = self.predict_proba_one(x)
+        if self.threshold is None or not probabilities:
+            return max(probabilities, key=probabilities.__getitem__, default=None)
+        best = decide(np.array(list(probabilities.values())), self.threshold)
+        return list(probabilities)[best]
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Predict the probabilities of the labels known so far, a column for each."""
@@ -297,14 +309,18 @@ class _Classifier(_River, base.MiniBatchClassifier):
         return pd.DataFrame(labels.sort_columns(by_index), X.index, columns)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """Predict the most probable label of each row: None before any data."""
+        """Predict the most probable label of each row, or that of `threshold`.
+
+        Before any data it is None.
+        """
         import pandas as pd  # noqa: PLC0415
 
         probabilities = self.predict_proba_many(X)
         if probabilities.empty:
             return pd.Series([None] * len(X), X.index, dtype=object)
         labels = probabilities.columns.tolist()
-        return pd.Series([labels[k] for k in probabilities.to_numpy().argmax(axis=1)], X.index)
+        best = decide(probabilities.to_numpy(), self.threshold)
+        return pd.Series([labels[k] for k in best.tolist()], X.index)
 
 
 class AMFClassifier(_AMF, _Classifier):
@@ -318,6 +334,8 @@ class AMFClassifier(_AMF, _Classifier):
         As in `amforest.AMFClassifier`.
     charge_first, predict_extends, split_prior, max_nodes, max_bytes, n_jobs
         As in `amforest.AMFClassifier`.
+    class_weight, threshold
+        As in `amforest.AMFClassifier`. The second of two classes is the larger label.
     categorical_features
         The names of features that hold categories, of any hashable type. "from_dtype" means the
         features whose first value is text.
@@ -354,10 +372,14 @@ class AMFClassifier(_AMF, _Classifier):
         max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
+        class_weight: ClassWeight = None,
+        threshold: float | None = None,
         n_jobs: int | None = None,
         seed: int | None = None,
     ) -> None:
         self.dirichlet = dirichlet
+        self.class_weight = class_weight
+        self.threshold = threshold
         super().__init__(
             n_estimators,
             step=step,
@@ -387,6 +409,8 @@ class AdaptiveAMFClassifier(_Classifier):
         As in `amforest.AdaptiveAMFClassifier`.
     step, use_aggregation, dirichlet, split_pure, max_nodes, max_bytes, n_jobs
         As in `amforest.AdaptiveAMFClassifier`.
+    class_weight, threshold
+        As in `amforest.AMFClassifier`. The second of two classes is the larger label.
     categorical_features
         The names of features that hold categories, of any hashable type. "from_dtype" means the
         features whose first value is text.
@@ -427,6 +451,8 @@ class AdaptiveAMFClassifier(_Classifier):
         max_categories: int | None = 10_000,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
+        class_weight: ClassWeight = None,
+        threshold: float | None = None,
         n_jobs: int | None = None,
         seed: int | None = None,
     ) -> None:
@@ -439,6 +465,8 @@ class AdaptiveAMFClassifier(_Classifier):
         self.step = step
         self.use_aggregation = use_aggregation
         self.dirichlet = dirichlet
+        self.class_weight = class_weight
+        self.threshold = threshold
         self.split_pure = split_pure
         self.categorical_features = categorical_features
         self.max_categories = max_categories

@@ -267,3 +267,17 @@ def test_an_error_in_a_model_names_its_key():
 def test_importing_does_not_import_ray():
     code = "import sys, amforest.distributed as d; d.KeyedForests; assert 'ray' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_class_weight_and_threshold_are_those_of_the_estimator():
+    X, y, keys = keyed_stream(120, 3, 0)
+    options = {"class_weight": "balanced", "threshold": 0.1, "classes": [0, 1]}
+    estimator = AMFClassifier(2, **options, random_state=0)
+    expected = Dictionary(estimator)
+    with KeyedForests(estimator) as forests:
+        probabilities = forests.partial_fit_predict_proba(X, y, keys=keys)
+        assert np.array_equal(probabilities, expected.test_then_train(X, y, keys))
+        assert all_bytes(forests) == expected.to_bytes()
+        is_one = forests.predict_proba(X, keys=keys)[:, 1] >= 0.1
+        assert forests.predict(X, keys=keys).tolist() == is_one.astype(int).tolist()
+        assert forests.predict_one(X[0], key=keys[0]) == int(is_one[0])

@@ -29,6 +29,7 @@ MODELS = {
     ),
     "limited": lambda: AMFClassifier(8, max_nodes=2000, random_state=0),
     "adaptive classifier": lambda: AdaptiveAMFClassifier(2, memories=(None, 60), random_state=0),
+    "balanced": lambda: AMFClassifier(8, class_weight="balanced", random_state=0),
     "adaptive regressor": lambda: AdaptiveAMFRegressor(2, memories=(60, 15), random_state=0),
     "adaptive, limited": lambda: AdaptiveAMFClassifier(
         2, memories=(None, 60), max_nodes=9000, random_state=0

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amforest._forest.class_weights import ClassCounts, ClassWeight, weigh_rows
 from amforest._forest.inputs import argument_named, is_plain
 from amforest._forest.limits import LARGEST_LABEL, MOST_CLASSES
 from amforest._forest.losses import Floats, log_losses, squared_errors
@@ -36,14 +38,18 @@ class ClassLabels:
     so the K columns of any prediction belong to the first K labels.
     """
 
-    __slots__ = ("_sorted", "index_of", "is_sorted")
+    __slots__ = ("_sorted", "counts", "index_of", "is_sorted")
+    counts: ClassCounts  # of the rows that were learned with class_weight="balanced"
     index_of: dict[Any, int]
     is_sorted: bool  # whether the order of the core is that of the sorted classes
     # The classes, sorted, and the index of each in the core (None: 0, 1, 2, …), as one value.
     _sorted: tuple[NDArray[Any], Order]
 
-    def __init__(self, labels: Iterable[Any], classes: NDArray[Any]) -> None:
+    def __init__(
+        self, labels: Iterable[Any], classes: NDArray[Any], counts: Iterable[int] = ()
+    ) -> None:
         """Take the labels in the order of the core, and sorted."""
+        self.counts = ClassCounts(counts)
         self._set({label: k for k, label in enumerate(labels)}, classes)
 
     @classmethod
@@ -53,7 +59,7 @@ class ClassLabels:
         return cls(in_order.tolist(), in_order)
 
     def __reduce__(self) -> Any:
-        return ClassLabels, (list(self.index_of), self.classes)
+        return ClassLabels, (list(self.index_of), self.classes, list(self.counts.by_class))
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -160,6 +166,15 @@ class ClassLabels:
         self._check_new(list(first_rows))
         return Encoded(encoded, {row: label for label, row in first_rows.items()})
 
+    def weigh(
+        self, encoded: Encoded, weights: Floats | None, class_weight: ClassWeight
+    ) -> Floats | None:
+        """Multiply the weights of rows by those of their classes; None means 1 for all."""
+        if class_weight is None:
+            return weights
+        labels = [*self.index_of, *encoded.new.values()]
+        return weigh_rows(class_weight, self.counts, labels, encoded.labels, weights)
+
     @staticmethod
     def losses(predictions: Floats, encoded: NDArray[Any]) -> Floats:
         """Return the log-loss of each of the core's predictions."""
@@ -216,6 +231,11 @@ class NumberLabels:
         return Encoded(np.ascontiguousarray(y, dtype=np.float64))
 
     @staticmethod
+    def weigh(encoded: Encoded, weights: Floats | None, class_weight: ClassWeight) -> Floats | None:
+        """Return the weights as they are: there are no classes."""
+        return weights
+
+    @staticmethod
     def sort_columns(by_index: NDArray[Any]) -> NDArray[Any]:
         """Return a prediction as it is."""
         return by_index
@@ -248,3 +268,26 @@ def distinct_classes(labels: ArrayLike) -> NDArray[Any]:
             f"classes has shape {all_labels.shape}; it must be a list of 1 to {MOST_CLASSES} labels"
         )
     return classes
+
+
+def decide(probabilities: Floats, threshold: float | None) -> NDArray[np.intp]:
+    """Return the column of the predicted class of each row, or of one row.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (..., n_classes)
+    threshold : float or None
+        The least probability with which the second of two classes is predicted. None means the most
+        probable class.
+    """
+    n_classes = probabilities.shape[-1]
+    if threshold is None or n_classes == 1:
+        return np.asarray(probabilities.argmax(axis=-1))
+    if not isinstance(threshold, Real) or not 0 < threshold < 1:
+        raise ValueError(f"threshold is {threshold!r}; it must be a number between 0 and 1")
+    if n_classes > 2:
+        raise ValueError(
+            f"threshold is {threshold}, which decides between two classes, and there are "
+            f"{n_classes}: set threshold to None, or use class_weight"
+        )
+    return (probabilities[..., 1] >= threshold).astype(np.intp)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,8 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from amforest._core import Options
+from amforest._forest.class_labels import ClassLabels
+from amforest._forest.class_weights import ClassWeight, weigh_row
 from amforest._forest.core_handle import (
     Core,
     CoreHandle,
@@ -47,11 +50,11 @@ from amforest._forest.inputs import (
     validate_labels,
     validate_weights,
 )
-from amforest._forest.limits import MOST_CATEGORIES, MOST_TREES
+from amforest._forest.limits import LEAST_WEIGHT, MOST_CATEGORIES, MOST_TREES
 from amforest._forest.losses import Floats
 from amforest._forest.tree_table import build_table, table_columns
 
-_FREE = {"n_jobs", "max_categories"}  # parameters that each call reads
+_FREE = {"n_jobs", "max_categories", "threshold"}  # parameters that each call reads
 
 
 class Estimator(BaseEstimator):
@@ -81,6 +84,7 @@ class Estimator(BaseEstimator):
     max_bytes: int | None
     n_jobs: int | None
     random_state: Any
+    class_weight: ClassWeight = None  # which only classifiers have
 
     # What to do if the spreads of features differ much; None: they may.
     _scale_advice: ClassVar[str | None] = None
@@ -216,6 +220,7 @@ class Estimator(BaseEstimator):
                     fitted is not None
                     and not handle.changes
                     and sample_weight == 1
+                    and self.class_weight is None
                     and fitted.encoder.categories is None
                     and (label := fitted.labels.encode_one(y)) is not None
                     and (fitted.early is None or fitted.early.constant == label)
@@ -239,11 +244,26 @@ class Estimator(BaseEstimator):
         self._refuse_changes()
         encoder, labels, core = fitted.encoder, fitted.labels, fitted.core
         label = labels.encode_one(y) if can_count(core, weight) else None
+        if label is not None and isinstance(labels, ClassLabels) and self.class_weight is not None:
+            self._learn_weighed_row(fitted, x, y, weight)
+            return
         row = None if label is None else encoder.row(x)
         if row is not None and not fitted.may_learn(label) and not encoder.has_unknown(row):
             part = Part([], as_rows(row[None]), np.array([label], np.float64), np.array([weight]))
             self._handle.learn_parts([part], 1, self._dirichlet)
         elif row is None or encoder.has_unknown(row) or not core.learn_row(row, label, weight):  # type: ignore[arg-type]
+            self._learn_batch(encoder.row_table(x), [y], sample_weight=[weight])
+
+    def _learn_weighed_row(self, fitted: Fitted, x: Any, y: Any, weight: float) -> None:
+        """Learn a row of a known class, with `class_weight`."""
+        encoder, labels, core = fitted.encoder, cast(ClassLabels, fitted.labels), fitted.core
+        k, row = labels.index_of[y], encoder.row(x)
+        weighed = weigh_row(self.class_weight, labels.counts, y, k, weight)
+        is_simple = weight >= LEAST_WEIGHT and can_count(core, weighed)
+        if is_simple and not encoder.has_unknown(row) and core.learn_row(row, k, weighed):
+            if self.class_weight == "balanced":
+                labels.counts.add(k)
+        else:
             self._learn_batch(encoder.row_table(x), [y], sample_weight=[weight])
 
     def _learn(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> Self:
@@ -258,8 +278,22 @@ class Estimator(BaseEstimator):
 
     def _learn_batch(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> None:
         with self._handle.unchanged_unless_learned():
-            parts = self._prepare(X, y, **how).parts()
-            self._handle.learn_parts(parts, count_threads(self.n_jobs), self._dirichlet)
+            batch = self._prepare(X, y, **how)
+            with self._counting(batch):
+                self._handle.learn_parts(batch.parts(), count_threads(self.n_jobs), self._dirichlet)
+
+    @contextmanager
+    def _counting(self, batch: Batch) -> Iterator[None]:
+        """Count the rows of each class that are learned, also before Ctrl-C."""
+        n_before = self._core.n_samples
+        try:
+            yield
+        finally:
+            fitted = self._handle.fitted
+            if self.class_weight == "balanced" and fitted is not None:
+                classes = batch.encoded.labels[cast(Floats, batch.weights) != 0]
+                n_learned = fitted.core.n_samples - n_before
+                cast(ClassLabels, fitted.labels).counts.add_all(classes[:n_learned])
 
     def _encode_plain(
         self, X: ArrayLike | Table, y: ArrayLike, **how: Any
@@ -268,7 +302,7 @@ class Estimator(BaseEstimator):
         fitted = self._handle.fitted
         if fitted is None or self._handle.changes:
             return None
-        if any(value is not None for value in how.values()):
+        if self.class_weight is not None or any(value is not None for value in how.values()):
             return None
         encoder, labels, core = fitted.encoder, fitted.labels, fitted.core
         if not (encoder.accepts(X) and is_plain(y, 1) and len(X) == len(y)):
@@ -292,11 +326,13 @@ class Estimator(BaseEstimator):
         handle, n_threads = self._handle, count_threads(self.n_jobs)
         with handle.learning(X), handle.unchanged_unless_learned():
             plain = self._encode_plain(X, y, **how)
-            if plain is None:
-                parts = self._prepare(X, y, **how).parts()
-            else:
+            if plain is not None:
                 parts = iter([Part([], *plain, None)])
-            return handle.predict_then_learn(parts, n_threads, self._dirichlet, n_unknown)
+                return handle.predict_then_learn(parts, n_threads, self._dirichlet, n_unknown)
+            batch = self._prepare(X, y, **how)
+            with self._counting(batch):
+                parts = batch.parts()
+                return handle.predict_then_learn(parts, n_threads, self._dirichlet, n_unknown)
 
     def _prepare(
         self,
@@ -329,6 +365,7 @@ class Estimator(BaseEstimator):
         else:
             labels = fitted.labels
         encoded = labels.encode(y, learned, classes)
+        weights = labels.weigh(encoded, weights, self.class_weight)
         encoder = encoder.extend(table, learned, self.max_categories)
         batch = Batch(encoder, table, encoded, weights)
         early = None if fitted is None else fitted.early

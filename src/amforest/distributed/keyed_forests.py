@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from amforest._forest.class_labels import distinct_classes, distinct_labels
+from amforest._forest.class_labels import decide, distinct_classes, distinct_labels
 from amforest._forest.inputs import validate_weights
 from amforest._forest.losses import Floats
 from amforest.distributed.key_rows import Indices, group_rows, validate_key
@@ -248,7 +248,7 @@ class KeyedForests(BaseEstimator):
         how = {"classes": classes, "sample_weight": sample_weight, "keys": keys}
         if self._has_classes():
             probabilities = self.partial_fit_predict_proba(X, y, **how)
-            labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+            labels: NDArray[Any] = self.classes_[self._decide(probabilities)]
             return labels
         predicted, order = self._learn("partial_fit_predict", X, y, **how)
         return _in_order(predicted.values, order)
@@ -318,7 +318,7 @@ class KeyedForests(BaseEstimator):
         ndarray of shape (n_samples,)
         """
         if self._has_classes():
-            labels: NDArray[Any] = self.classes_[self.predict_proba(X, keys=keys).argmax(axis=1)]
+            labels: NDArray[Any] = self.classes_[self._decide(self.predict_proba(X, keys=keys))]
             return labels
         predicted, order = self._predict("predict", X, keys)
         return _in_order(predicted.values, order)
@@ -359,7 +359,7 @@ class KeyedForests(BaseEstimator):
         A label.
         """
         if self._has_classes():
-            return self.classes_[self.predict_proba_one(x, key=key).argmax()]
+            return self.classes_[self._decide(self.predict_proba_one(x, key=key))]
         key = validate_key(key)
         with self._lock:
             predicted = self._known().models.predict_one("predict_one", key, x)
@@ -542,6 +542,10 @@ class KeyedForests(BaseEstimator):
 
     def _has_classes(self) -> bool:
         return bool(is_classifier(self.estimator))
+
+    def _decide(self, probabilities: Floats) -> Indices:
+        """Return the indices of the predicted classes: the estimator's threshold applies."""
+        return decide(probabilities, getattr(self.estimator, "threshold", None))
 
     def _needs_classes(self, method: str) -> None:
         if not self._has_classes():

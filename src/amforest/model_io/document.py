@@ -27,6 +27,7 @@ from amforest._forest.early_rows import EarlyRows
 from amforest._forest.encoder import Encoder, NamedColumns
 from amforest._forest.estimator import Estimator
 from amforest._forest.inputs import Schema
+from amforest._forest.limits import MOST_ADDED_UP
 from amforest.model_io.json_values import (
     array_of,
     as_kind,
@@ -58,12 +59,14 @@ _MODEL = ("format", "library", "model", "params", "columns", "forest", "extra")
 _FOREST = ("params", "fitted", "core")
 _FITTED = ("n_features", "names", "categorical", "categories", "classes", "progress")
 _CLASSES = ("dtype", "labels")
+_COUNTS = "counts"  # of the rows of each class, if class_weight is "balanced"
 _COLUMNS = ("numbers", "categorical", "categories")
 _CORE = ("n_numbers", "categories", "n_samples", "options")
 _CLASS_CORE = (*_CORE, "n_classes", "capacity", "dirichlet")
 _PARTS = ("n_in_all", "held")  # of a forest whose other trees are elsewhere
 _ADAPTIVE = ("groups", "n_estimators", "n_candidates", "row_limit", "mixer_rate")
 _EARLY = "early_"  # the arrays of rows that a regressor keeps until its step is settled
+_LATER = ("class_weight", "threshold")  # parameters that a file has if they are not None
 _OTHERS = {"others": None}  # in the place of a category: that which stands for all others
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -140,7 +143,11 @@ def _columns_from_json(part: Any) -> NamedColumns:
 
 
 def _params_to_json(params: Mapping[str, Any]) -> Document:
-    return {name: to_json(value, name) for name, value in params.items()}
+    return {
+        name: to_json(value, name)
+        for name, value in params.items()
+        if not (value is None and name in _LATER)
+    }
 
 
 def _params_from_json(part: Any, version: int) -> dict[str, Any]:
@@ -297,11 +304,13 @@ def _category_list(part: Any) -> list[Hashable]:
 def _classes_to_json(labels: ClassLabels) -> Document:
     dtype = labels.classes.dtype
     names = [to_json(label, "a class") for label in labels.index_of]
-    return {"dtype": dtype.kind if dtype.kind in "UO" else dtype.str, "labels": names}
+    part = {"dtype": dtype.kind if dtype.kind in "UO" else dtype.str, "labels": names}
+    return part | ({_COUNTS: labels.counts.by_class} if labels.counts.by_class else {})
 
 
 def _classes_from_json(part: Any, n_classes: int) -> ClassLabels:
-    has_keys(part, _CLASSES)
+    has_counts = _COUNTS in as_kind(part, dict)
+    has_keys(part, (*_CLASSES, _COUNTS) if has_counts else _CLASSES)
     labels, dtype = hashables(part["labels"]), entry(part, "dtype", str)
     if len(labels) != n_classes:
         raise ValueError("classes must be as many as those of the forest")
@@ -311,7 +320,14 @@ def _classes_from_json(part: Any, n_classes: int) -> ClassLabels:
         array = array_of(labels, from_json({"array": [dtype, []]}).dtype.str)
     if array.ndim != 1 or len(np.unique(array)) < len(labels):
         raise ValueError("classes must be plain values, all different")
-    return ClassLabels(labels, np.sort(array))
+    return ClassLabels(labels, np.sort(array), _counts_from_json(part.get(_COUNTS, []), n_classes))
+
+
+def _counts_from_json(part: Any, n_classes: int) -> list[int]:
+    counts = [as_kind(count, int) for count in as_kind(part, list)]
+    if len(counts) > n_classes or min(counts, default=0) < 0 or sum(counts) > MOST_ADDED_UP:
+        raise ValueError("counts must be those of the rows of each class")
+    return counts
 
 
 # A core

@@ -1,7 +1,7 @@
 """Plain Python values as JSON and back: labels, categories, names and parameters in a model file.
 
-JSON has no bytes, tuples, dates, arrays or infinities: these become an object with one key, their
-kind. Only these kinds are read; nothing is imported and no code is run.
+JSON has no bytes, tuples, dates, arrays, infinities, or keys but text: these become an object with
+one key, their kind. Only these kinds are read; nothing is imported and no code is run.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def _array_to_json(array: np.ndarray[Any, Any], name: str) -> Json:
 def _unknown(value: Any, name: str) -> TypeError:
     return TypeError(
         f"{name} holds {value!r} of type {type(value).__name__}, which a model file cannot hold: "
-        "it has text, numbers, bools, bytes, dates, and tuples, lists, sets and arrays of such"
+        "it has text, numbers, bools, bytes, dates, and tuples, lists, dicts, sets and arrays of "
+        "such"
     )
 
 
@@ -120,6 +121,12 @@ def has_keys(part: Any, keys: tuple[str, ...]) -> None:
 def entry(part: dict[str, Any], key: str, *kinds: type) -> Any:
     """Return an entry of a dict, whose type must be one of `kinds`."""
     return as_kind(part[key], *kinds)
+
+
+def _dict(content: Json) -> dict[Any, Any]:
+    pairs = [_list(pair) for pair in as_kind(content, list)]
+    keys = hashables([key for key, _ in as_kind(content, list)])
+    return dict(zip(keys, (value for _, value in pairs), strict=True))
 
 
 def _float(content: Json) -> float:
@@ -184,6 +191,7 @@ _TAGGED: dict[type, _Writer] = {
     datetime: lambda value, _: value.isoformat(),
     date: lambda value, _: value.isoformat(),
     tuple: _items,
+    dict: lambda pairs, name: [_items(pair, name) for pair in pairs.items()],
     # A set has no order.
     set: lambda values, name: sorted(_items(values, name), key=repr),
     frozenset: lambda values, name: sorted(_items(values, name), key=repr),
@@ -196,6 +204,7 @@ _READERS: dict[str, Any] = {
     "bytes": lambda content: base64.b64decode(as_kind(content, str), validate=True),
     "date": lambda content: date.fromisoformat(as_kind(content, str)),
     "datetime": lambda content: datetime.fromisoformat(as_kind(content, str)),
+    "dict": _dict,
     "tuple": lambda content: tuple(_list(content)),
     "set": lambda content: set(_different(_list(content))),
     "frozenset": lambda content: frozenset(_different(_list(content))),
