@@ -15,6 +15,7 @@ import numpy as np
 
 from amforest import classifier, regressor
 from amforest._forest.class_labels import ClassLabels
+from amforest._forest.column_kinds import Schema
 from amforest._forest.core_handle import (
     CoreHandle,
     Fitted,
@@ -27,7 +28,7 @@ from amforest._forest.core_handle import (
 from amforest._forest.core_options import learning_rate
 from amforest._forest.encoder import Encoder, NamedColumns, NamedValues, Requested
 from amforest._forest.estimator import Estimator, learn_named_row, learn_named_rows
-from amforest._forest.inputs import Schema, as_rows, lists_columns
+from amforest._forest.inputs import as_rows, lists_columns
 from amforest._forest.losses import Floats
 from amforest.distribution import PredictiveDistribution
 
@@ -57,13 +58,13 @@ class _River(base.Estimator):
     def _build_forest(self) -> None:
         requested = self.categorical_features
         if isinstance(requested, str | bytes | bytearray):  # not a list of names
-            is_valid = requested == "from_dtype"
+            is_valid = requested in ("auto", "from_dtype")
         else:
             is_valid = requested is None or isinstance(requested, Collection)
         if not is_valid:
             raise ValueError(
-                f"categorical_features is {requested!r}; it must be 'from_dtype', None or a "
-                "collection of names"
+                f"categorical_features is {requested!r}; it must be 'auto', 'from_dtype', None "
+                "or a collection of names"
             )
         # The rows that the model learns are encoded: its X has no categories.
         params = self._get_params() | {"categorical_features": None}
@@ -207,7 +208,7 @@ class _River(base.Estimator):
             )
         if params.get("step", 1.0) is None:
             params["step"] = learning_rate(model)
-        for name in ("classes", "bounds", "bound"):  # the copy keeps the classes it has
+        for name in ("classes", "bounds", "bound", "strict"):  # the copy keeps the classes it has
             params.pop(name, None)
         if lists_columns(params["categorical_features"]):
             params["categorical_features"] = list(getattr(model, "categories_", ()))
@@ -241,7 +242,7 @@ class _AMF(_River):
         charge_first: bool = False,
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
-        categorical_features: Requested = "from_dtype",
+        categorical_features: Requested = "auto",
         max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
@@ -350,7 +351,7 @@ class AMFClassifier(_AMF, _Classifier):
         charge_first: bool = False,
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
-        categorical_features: Requested = "from_dtype",
+        categorical_features: Requested = "auto",
         max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
@@ -423,7 +424,7 @@ class AdaptiveAMFClassifier(_Classifier):
         use_aggregation: bool = True,
         dirichlet: float | None = None,
         split_pure: bool = False,
-        categorical_features: Requested = "from_dtype",
+        categorical_features: Requested = "auto",
         max_categories: int | None = 10_000,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
@@ -526,7 +527,7 @@ class AMFRegressor(_AMF, _Regressor):
         charge_first: bool = False,
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
-        categorical_features: Requested = "from_dtype",
+        categorical_features: Requested = "auto",
         max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
@@ -597,7 +598,7 @@ class AdaptiveAMFRegressor(_Regressor):
         row_limit: int = 65_536,
         use_aggregation: bool = True,
         split_pure: bool = False,
-        categorical_features: Requested = "from_dtype",
+        categorical_features: Requested = "auto",
         max_categories: int | None = 10_000,
         max_nodes: int | None = None,
         max_bytes: int | None = None,

@@ -27,10 +27,10 @@ from amforest._forest.categories import (
     refuse_nan,
 )
 from amforest._forest.class_labels import Encoded
+from amforest._forest.column_kinds import Schema, is_missing
 from amforest._forest.inputs import (
     Features,
     NamedRow,
-    Schema,
     Table,
     argument_named,
     as_objects,
@@ -67,6 +67,7 @@ class Encoder:
                 schema, table, labels = validate_first_row(estimator, X, y)
             else:
                 schema, table, labels = validate(estimator, X, y)
+        schema.warn_of_dropped()
         n_categorical = len(table.categories)
         categories = Categories().widen(n_categorical) if n_categorical else None
         return cls(schema, categories), table, labels
@@ -90,7 +91,8 @@ class Encoder:
             return [repr(name) for name in self.named.numbers]
         indices = np.flatnonzero(~self.schema.is_categorical).tolist()
         if self.schema.names is None:
-            return [f"column {j}" for j in indices]
+            columns = self.schema.columns
+            return [f"column {j if columns is None else columns.sources[j]}" for j in indices]
         return [repr(self.schema.names[j]) for j in indices]
 
     # Many rows
@@ -101,6 +103,8 @@ class Encoder:
         scikit-learn's checks take a hundred times as long as learning a row.
         """
         if self.categories is not None or self.schema.names is not None or not is_plain(X, 2):
+            return False
+        if self.schema.columns is not None:
             return False
         return X.shape[1] == self.schema.n_features and len(X) > 0
 
@@ -127,44 +131,58 @@ class Encoder:
 
     # One row
 
-    def row(self, x: Sequence[Any] | NDArray[Any]) -> Floats:
-        """Encode one row; new categories are UNKNOWN. The core checks its width and values."""
-        x = self._in_order(x)
+    def row(self, x: Sequence[Any] | NDArray[Any], estimator: Any = None) -> Floats:
+        """Encode one row; new categories are UNKNOWN. The core checks its width and values.
+
+        The parameter `strict` of the estimator says which names a row may have.
+        """
+        x = self._features(x, estimator)
         if self.categories is None:
             return row_of_numbers(x)
         codes_and_numbers = self._encode_simple(x, self.categories)
         if codes_and_numbers is not None:
             return np.frombuffer(array("d", codes_and_numbers))
-        row: Floats = self.rows(self.row_table(x), slice(None))[0].astype(np.float64)
+        row: Floats = self.rows(self._table(x), slice(None))[0].astype(np.float64)
         return row
 
     def has_unknown(self, row: Floats) -> bool:
         """Return whether an encoded row has a category that was never learned."""
         return self.categories is not None and UNKNOWN in row[: len(self.categories)]
 
-    def row_table(self, x: Sequence[Any] | NDArray[Any]) -> Table:
+    def row_table(self, x: Sequence[Any] | NDArray[Any], estimator: Any = None) -> Table:
         """Return one row as a table."""
-        x = self._in_order(x)
+        return self._table(self._features(x, estimator))
+
+    def _table(self, x: Sequence[Any] | NDArray[Any]) -> Table:
         if self.categories is None:
             return Table(row_of_numbers(x)[None].astype(np.float32), [])
-        self._check_width(x)
+        self._check_width(x, self.schema.n_features)
         values = as_objects(x[None] if isinstance(x, np.ndarray) else [list(x)])
         with argument_named("x"):
             return split_columns(values, self.schema)
 
-    def _in_order(self, x: Any) -> Any:
-        """Return the values of a row; those with names in the order of X's columns."""
-        if (named := NamedRow.read(x)) is None:
-            return x
+    def _features(self, x: Any, estimator: Any) -> Any:
+        """Return the features of a row; values with names in the order of X's columns."""
         schema = self.schema
-        values = named.in_order(schema.names, schema.n_features)
-        if self.categories is None:
-            values = [nan if value is None else value for value in values]
-        return values
+        if (named := NamedRow.read(x)) is not None:
+            x = named.in_order(schema, estimator)
+        if schema.columns is not None:
+            self._check_width(x, schema.n_columns)
+            values = np.empty((1, len(x)), dtype=object)
+            values[0] = list(x)
+            x = schema.columns.expand(values)[0].tolist()
+        if named is not None and self.categories is None:
+            return [nan if value is None else value for value in x]
+        if named is not None:  # a Series has NaN where text is missing
+            return [
+                None if is_category and is_missing(value) else value
+                for value, is_category in zip(x, schema.is_categorical.tolist(), strict=True)
+            ]
+        return x
 
     def _encode_simple(self, x: Any, categories: Categories) -> list[Any] | None:
         """Encode a row of Python's own types; None if it has others, or a new category."""
-        self._check_width(x)
+        self._check_width(x, self.schema.n_features)
         values = x.tolist() if isinstance(x, np.ndarray) else list(x)
         known = iter(categories.codes)
         codes: list[Any] = []
@@ -178,11 +196,9 @@ class Encoder:
                 numbers.append(value)
         return None if UNKNOWN in codes else codes + numbers
 
-    def _check_width(self, x: Sequence[Any] | NDArray[Any]) -> None:
-        if len(x) != self.schema.n_features:
-            raise ValueError(
-                f"x has {len(x)} features; the forest was built for {self.schema.n_features}"
-            )
+    def _check_width(self, x: Sequence[Any] | NDArray[Any], expected: int) -> None:
+        if len(x) != expected:
+            raise ValueError(f"x has {len(x)} features; the forest was built for {expected}")
 
 
 def row_of_numbers(x: Sequence[float] | NDArray[Any]) -> Floats:
