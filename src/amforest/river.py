@@ -76,8 +76,8 @@ class _River(base.Estimator):
         Parameters
         ----------
         x
-            The features: name -> number or category. A feature that is absent or None is missing,
-            and so is a number that is NaN. New features may appear at any time.
+            The features: name -> number, category or date. A feature that is absent or None is
+            missing, and so is a number that is NaN. New features may appear at any time.
         y
             The label.
         w
@@ -320,8 +320,9 @@ class AMFClassifier(_AMF, _Classifier):
     charge_first, predict_extends, split_prior, max_nodes, max_bytes, n_jobs
         As in `amforest.AMFClassifier`.
     categorical_features
-        The names of features that hold categories, of any hashable type. "from_dtype" means the
-        features whose first value is text.
+        The names of features that hold categories, of any hashable type. "auto" and "from_dtype"
+        mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
+        None they are an error.
     max_categories
         The first so many categories of a feature have a column of their own; all later ones share
         one column. None means no limit.
@@ -389,8 +390,9 @@ class AdaptiveAMFClassifier(_Classifier):
     step, use_aggregation, dirichlet, split_pure, max_nodes, max_bytes, n_jobs
         As in `amforest.AdaptiveAMFClassifier`.
     categorical_features
-        The names of features that hold categories, of any hashable type. "from_dtype" means the
-        features whose first value is text.
+        The names of features that hold categories, of any hashable type. "auto" and "from_dtype"
+        mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
+        None they are an error.
     max_categories
         The first so many categories of a feature are told apart; all later ones are one. None means
         no limit.
@@ -497,8 +499,9 @@ class AMFRegressor(_AMF, _Regressor):
     split_prior, max_nodes, max_bytes, n_jobs
         As in `amforest.AMFRegressor`.
     categorical_features
-        The names of features that hold categories, of any hashable type. "from_dtype" means the
-        features whose first value is text.
+        The names of features that hold categories, of any hashable type. "auto" and "from_dtype"
+        mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
+        None they are an error.
     max_categories
         The first so many categories of a feature have a column of their own; all later ones share
         one column. None means no limit.
@@ -569,8 +572,9 @@ class AdaptiveAMFRegressor(_Regressor):
     use_aggregation, split_pure, max_nodes, max_bytes, n_jobs
         As in `amforest.AdaptiveAMFRegressor`.
     categorical_features
-        The names of features that hold categories, of any hashable type. "from_dtype" means the
-        features whose first value is text.
+        The names of features that hold categories, of any hashable type. "auto" and "from_dtype"
+        mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
+        None they are an error.
     max_categories
         The first so many categories of a feature are told apart; all later ones are one. None means
         no limit.

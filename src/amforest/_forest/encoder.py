@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isnan, nan
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,7 @@ from amforest._forest.categories import (
     refuse_nan,
 )
 from amforest._forest.class_labels import Encoded
-from amforest._forest.column_kinds import Schema, is_missing
+from amforest._forest.column_kinds import Schema, is_missing, splits_dates
 from amforest._forest.inputs import (
     Features,
     NamedRow,
@@ -42,12 +42,14 @@ from amforest._forest.inputs import (
     validate_first_row,
 )
 from amforest._forest.losses import Floats
+from amforest._forest.named_dates import split_frame, split_row
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NamedValues = Mapping[Hashable, Any]
 Requested = Collection[Hashable] | str | None  # river's parameter categorical_features
+Rows = TypeVar("Rows")  # a dict or a frame
 _NUMBERS = frozenset({float, int, bool})
 
 
@@ -282,6 +284,7 @@ class NamedColumns:
         The order of a dict must not change the forest: new features are sorted by the row in which
         each has its first value, and then by their names.
         """
+        x = self._split(x, requested, split_row)
         new = {name: (0, value) for name, value in x.items() if name not in self.of}
         missing = [name for name, (_, value) in new.items() if _is_missing(name, value, requested)]
         for name in missing:
@@ -292,6 +295,7 @@ class NamedColumns:
         self, X: pd.DataFrame, requested: Requested, limit: int | None
     ) -> NamedColumns:
         """Add the new features and categories of a frame."""
+        X = self._split(X, requested, split_frame)
         return self._extend(
             self._new_in_frame(X),
             requested,
@@ -301,7 +305,7 @@ class NamedColumns:
 
     def starts_of_categories(self, X: pd.DataFrame, requested: Requested) -> list[int]:
         """Return the rows of a frame, but the first, where a categorical feature is new."""
-        new = self._new_in_frame(X)
+        new = self._new_in_frame(self._split(X, requested, split_frame))
         rows = {row for name, (row, value) in new.items() if _is_category(name, value, requested)}
         return sorted(rows - {0})
 
@@ -329,7 +333,7 @@ class NamedColumns:
         if (row := self.full_row(x)) is not None:
             return row
         values = array("d", (nan,)) * self.width
-        for name, value in x.items():
+        for name, value in split_row(x, self.of).items():
             column = self.of.get(name, -1)
             if column >= len(self.categorical):
                 values[column] = value if type(value) is float else _number(name, value)
@@ -340,7 +344,7 @@ class NamedColumns:
     def rows(self, X: pd.DataFrame) -> Floats:
         """Encode a frame; unknown features are ignored."""
         rows = np.full((len(X), self.width), nan)
-        for name, values in X.items():
+        for name, values in split_frame(X, self.of).items():
             column = self.of.get(name, -1)
             if column >= len(self.categorical):
                 rows[:, column] = _numbers(name, values)
@@ -368,6 +372,12 @@ class NamedColumns:
         if not new and categories is self.categories:
             return self
         return NamedColumns(numbers, dict(zip(categorical, categories.codes, strict=True)))
+
+    def _split(self, x: Rows, requested: Requested, split: Callable[..., Rows]) -> Rows:
+        """Replace dates by their parts, unless they are categories or an error."""
+        if not splits_dates(requested):
+            return x
+        return split(x, self.of if isinstance(requested, str) else {*self.of, *(requested or ())})
 
     def _new_in_frame(self, X: pd.DataFrame) -> dict[Hashable, tuple[int, Any]]:
         """Return the first row and value of each feature that is new."""
