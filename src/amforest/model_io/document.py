@@ -63,6 +63,7 @@ _CLASSES = ("dtype", "labels")
 _COLUMNS = ("numbers", "categorical", "categories")
 _CORE = ("n_numbers", "categories", "n_samples", "options")
 _CLASS_CORE = (*_CORE, "n_classes", "capacity", "dirichlet")
+_NEWER = {"strict": True}  # parameters that the first files of this format do not have
 _PARTS = ("n_in_all", "held")  # of a forest whose other trees are elsewhere
 _ADAPTIVE = ("groups", "n_estimators", "n_candidates", "row_limit", "mixer_rate")
 _EARLY = "early_"  # the arrays of rows that a regressor keeps until its step is settled
@@ -142,7 +143,9 @@ def _columns_from_json(part: Any) -> NamedColumns:
 
 
 def _params_to_json(params: Mapping[str, Any]) -> Document:
-    return {name: to_json(value, name) for name, value in params.items()}
+    """Convert parameters; a newer one is skipped where it has its default, as in older files."""
+    given = {k: v for k, v in params.items() if k not in _NEWER or v != _NEWER[k]}
+    return {name: to_json(value, name) for name, value in given.items()}
 
 
 def _params_from_json(part: Any, version: int) -> dict[str, Any]:
