@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from amforest._forest.column_kinds import UnusedColumnWarning
     from amforest._forest.scales import ScaleWarning
     from amforest.classifier import AdaptiveAMFClassifier, AMFClassifier
     from amforest.model_io.checkpoint import Checkpoint
@@ -21,6 +22,7 @@ __all__ = [
     "AdaptiveAMFRegressor",
     "Checkpoint",
     "ScaleWarning",
+    "UnusedColumnWarning",
     "load",
     "save",
 ]
@@ -31,6 +33,7 @@ _MODULES = {
     "AdaptiveAMFRegressor": "regressor",
     "Checkpoint": "model_io",
     "ScaleWarning": "_forest.scales",
+    "UnusedColumnWarning": "_forest.column_kinds",
     "load": "model_io",
     "save": "model_io",
 }

@@ -331,7 +331,7 @@ class MondrianForestClassifier(ForestClassifier):
         discount: float | None = None,
         lifetime: float = np.inf,
         split_pure: bool = False,
-        categorical_features: ArrayLike | str | None = "from_dtype",
+        categorical_features: ArrayLike | str | None = "auto",
         max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,

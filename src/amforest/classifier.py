@@ -186,7 +186,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
         ndarray of shape (n_classes,)
         """
         if (fitted := self._handle.fitted) is not None:
-            by_index = predict_row(fitted, x)
+            by_index = predict_row(fitted, x, self)
             return by_index if fitted.labels.is_sorted else fitted.labels.sort_columns(by_index)
         rows: Any = [x]
         prior: Floats = self.predict_proba(rows)[0]
@@ -206,7 +206,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
         if (classes := self._announced()) is not None:
             return classes[decide(self.predict_proba_one(x), self.threshold)]
         fitted = self._fitted()
-        by_index = predict_row(fitted, x)
+        by_index = predict_row(fitted, x, self)
         labels = self._class_labels(fitted)
         best = decide(labels.sort_columns(by_index), self.threshold)
         return labels.first(len(by_index))[0][best]
@@ -296,15 +296,23 @@ class AMFClassifier(ForestClassifier):
         (Algorithm 2), whatever `split_pure` is: the object of the paper's theorems.
     bounds : pair of floats, or array-like of shape (n_features, 2), default=None
         The box for "unrestricted": low and high, of all features or of each. None means [0, 1].
-    categorical_features : array-like of bool, int or str, "from_dtype" or None, \
-            default="from_dtype"
-        The columns that hold categories: a mask, their indices or their names. "from_dtype" means
-        the columns of a data frame with a categorical dtype. Each category is treated as a column
+    categorical_features : array-like of bool, int or str, "auto", "from_dtype" or None, \
+            default="auto"
+        The columns that hold categories: a mask, their indices or their names. "auto" means text
+        and columns with a categorical dtype; then text that is nearly unique in the first X, as an
+        ID is, is dropped with a warning. "from_dtype" means columns with a categorical dtype only.
+        With "auto" and with a list, dates become numbers: year, month, day, weekday and hour.
+        Other text and dates are an error. Each category is treated as a column
         of its own that is 1 or 0. Any hashable value may be a category, and new categories may
         appear at any time.
     max_categories : int, default=256
         The first so many categories of a feature have a column of their own; all later ones share
         one column. At most 65,534. None means no limit; then more than 65,535 are an error.
+    strict : bool, default=True
+        Whether later data frames must have the columns of the first X in the same order, as
+        everywhere in scikit-learn, and named rows its names. False matches columns by name: absent
+        ones are missing values, unknown ones are ignored with one warning. It may be changed at
+        any time.
     max_nodes, max_bytes : int, default=None
         The largest size of the forest, in nodes and in bytes of memory. Each tree has an equal
         part. A full tree stops splitting, and continues to learn with the leaves it has.
@@ -326,11 +334,14 @@ class AMFClassifier(ForestClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     n_features_in_ : int
-        The number of features.
+        The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X had names.
-    is_categorical_ : ndarray of shape (n_features_in_,)
-        Which of them hold categories.
+    feature_names_ : ndarray of shape (n_features,)
+        The names of the features, if X had names: those of its columns, but of dates those of
+        their parts, such as "when.hour", and without dropped columns.
+    is_categorical_ : ndarray of shape (n_features,)
+        Which features hold categories.
     categories_ : dict
         Their categories, in the order in which they appeared, by name or else index of the feature.
         Behind the first `max_categories`, one value stands for all others, if there were more.
@@ -339,6 +350,8 @@ class AMFClassifier(ForestClassifier):
 
     Warns
     -----
+    UnusedColumnWarning
+        If nearly unique text is dropped, or with ``strict=False`` unknown columns are ignored.
     ScaleWarning
         Once, after row 100, if the spreads of the numeric features in the first 100 rows differ by
         a factor of more than 10⁴: then narrow features are hardly split.
@@ -388,8 +401,9 @@ class AMFClassifier(ForestClassifier):
         split_prior: tuple[float, float] = (0.5, 0.0),
         partition: str = "restricted",
         bounds: ArrayLike | None = None,
-        categorical_features: ArrayLike | str | None = "from_dtype",
+        categorical_features: ArrayLike | str | None = "auto",
         max_categories: int | None = 256,
+        strict: bool = True,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         classes: ArrayLike | None = None,
@@ -410,6 +424,7 @@ class AMFClassifier(ForestClassifier):
         self.bounds = bounds
         self.categorical_features = categorical_features
         self.max_categories = max_categories
+        self.strict = strict
         self.max_nodes = max_nodes
         self.max_bytes = max_bytes
         self.classes = classes
@@ -459,15 +474,23 @@ class AdaptiveAMFClassifier(ForestClassifier):
         probability (n_k + α) / (n + α n_classes). None means 1 / n_classes.
     split_pure : bool, default=False
         Whether nodes whose labels are all equal are split, too.
-    categorical_features : array-like of bool, int or str, "from_dtype" or None, \
-            default="from_dtype"
-        The columns that hold categories: a mask, their indices or their names. "from_dtype" means
-        the columns of a data frame with a categorical dtype. Each tree turns a category into a
+    categorical_features : array-like of bool, int or str, "auto", "from_dtype" or None, \
+            default="auto"
+        The columns that hold categories: a mask, their indices or their names. "auto" means text
+        and columns with a categorical dtype; then text that is nearly unique in the first X, as an
+        ID is, is dropped with a warning. "from_dtype" means columns with a categorical dtype only.
+        With "auto" and with a list, dates become numbers: year, month, day, weekday and hour.
+        Other text and dates are an error. Each tree turns a category into a
         number: the smoothed frequency of a class among some of the rows that it remembers. Any
         hashable value may be a category, and new categories may appear at any time.
     max_categories : int, default=10000
         The first so many categories of a feature are told apart; all later ones are one. At most
         65,534. None means no limit; then more than 65,535 are an error.
+    strict : bool, default=True
+        Whether later data frames must have the columns of the first X in the same order, as
+        everywhere in scikit-learn, and named rows its names. False matches columns by name: absent
+        ones are missing values, unknown ones are ignored with one warning. It may be changed at
+        any time.
     max_nodes, max_bytes : int, default=None
         The largest size of the forest, in nodes and in bytes of memory, the stored rows included.
         Trees that reach their part of it are regrown from the newest rows, so that the forest goes
@@ -499,11 +522,14 @@ class AdaptiveAMFClassifier(ForestClassifier):
         The weights of the groups in the mixer. Their sum may differ from 1: beyond it predictions
         are sharper than the groups'.
     n_features_in_ : int
-        The number of features.
+        The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X had names.
-    is_categorical_ : ndarray of shape (n_features_in_,)
-        Which of them hold categories.
+    feature_names_ : ndarray of shape (n_features,)
+        The names of the features, if X had names: those of its columns, but of dates those of
+        their parts, such as "when.hour", and without dropped columns.
+    is_categorical_ : ndarray of shape (n_features,)
+        Which features hold categories.
     categories_ : dict
         Their categories, in the order in which they appeared, by name or else index of the feature.
         Behind the first `max_categories`, one value stands for all others, if there were more.
@@ -556,8 +582,9 @@ class AdaptiveAMFClassifier(ForestClassifier):
         use_aggregation: bool = True,
         dirichlet: float | None = None,
         split_pure: bool = False,
-        categorical_features: ArrayLike | str | None = "from_dtype",
+        categorical_features: ArrayLike | str | None = "auto",
         max_categories: int | None = 10_000,
+        strict: bool = True,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         classes: ArrayLike | None = None,
@@ -578,6 +605,7 @@ class AdaptiveAMFClassifier(ForestClassifier):
         self.split_pure = split_pure
         self.categorical_features = categorical_features
         self.max_categories = max_categories
+        self.strict = strict
         self.max_nodes = max_nodes
         self.max_bytes = max_bytes
         self.classes = classes

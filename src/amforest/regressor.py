@@ -101,7 +101,7 @@ class ForestRegressor(RegressorMixin, Estimator):
         -------
         float
         """
-        return float(predict_row(self._fitted(), x)[0])
+        return float(predict_row(self._fitted(), x, self)[0])
 
     def predict_by_tree(self, X: ArrayLike) -> Floats:
         """Predict the labels with each tree.
@@ -178,15 +178,23 @@ class AMFRegressor(ForestRegressor):
         (Algorithm 2), whatever `split_pure` is: the object of the paper's theorems.
     bounds : pair of floats, or array-like of shape (n_features, 2), default=None
         The box for "unrestricted": low and high, of all features or of each. None means [0, 1].
-    categorical_features : array-like of bool, int or str, "from_dtype" or None, \
-            default="from_dtype"
-        The columns that hold categories: a mask, their indices or their names. "from_dtype" means
-        the columns of a data frame with a categorical dtype. Each category is treated as a column
+    categorical_features : array-like of bool, int or str, "auto", "from_dtype" or None, \
+            default="auto"
+        The columns that hold categories: a mask, their indices or their names. "auto" means text
+        and columns with a categorical dtype; then text that is nearly unique in the first X, as an
+        ID is, is dropped with a warning. "from_dtype" means columns with a categorical dtype only.
+        With "auto" and with a list, dates become numbers: year, month, day, weekday and hour.
+        Other text and dates are an error. Each category is treated as a column
         of its own that is 1 or 0. Any hashable value may be a category, and new categories may
         appear at any time.
     max_categories : int, default=256
         The first so many categories of a feature have a column of their own; all later ones share
         one column. At most 65,534. None means no limit; then more than 65,535 are an error.
+    strict : bool, default=True
+        Whether later data frames must have the columns of the first X in the same order, as
+        everywhere in scikit-learn, and named rows its names. False matches columns by name: absent
+        ones are missing values, unknown ones are ignored with one warning. It may be changed at
+        any time.
     max_nodes, max_bytes : int, default=None
         The largest size of the forest, in nodes and in bytes of memory. Each tree has an equal
         part. A full tree stops splitting, and continues to learn with the leaves it has.
@@ -198,11 +206,14 @@ class AMFRegressor(ForestRegressor):
     Attributes
     ----------
     n_features_in_ : int
-        The number of features.
+        The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X had names.
-    is_categorical_ : ndarray of shape (n_features_in_,)
-        Which of them hold categories.
+    feature_names_ : ndarray of shape (n_features,)
+        The names of the features, if X had names: those of its columns, but of dates those of
+        their parts, such as "when.hour", and without dropped columns.
+    is_categorical_ : ndarray of shape (n_features,)
+        Which features hold categories.
     categories_ : dict
         Their categories, in the order in which they appeared, by name or else index of the feature.
         Behind the first `max_categories`, one value stands for all others, if there were more.
@@ -213,6 +224,8 @@ class AMFRegressor(ForestRegressor):
 
     Warns
     -----
+    UnusedColumnWarning
+        If nearly unique text is dropped, or with ``strict=False`` unknown columns are ignored.
     ScaleWarning
         Once, after row 100, if the spreads of the numeric features in the first 100 rows differ by
         a factor of more than 10⁴: then narrow features are hardly split.
@@ -257,8 +270,9 @@ class AMFRegressor(ForestRegressor):
         split_prior: tuple[float, float] = (0.5, 0.0),
         partition: str = "restricted",
         bounds: ArrayLike | None = None,
-        categorical_features: ArrayLike | str | None = "from_dtype",
+        categorical_features: ArrayLike | str | None = "auto",
         max_categories: int | None = 256,
+        strict: bool = True,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         n_jobs: int | None = None,
@@ -276,6 +290,7 @@ class AMFRegressor(ForestRegressor):
         self.bounds = bounds
         self.categorical_features = categorical_features
         self.max_categories = max_categories
+        self.strict = strict
         self.max_nodes = max_nodes
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
@@ -330,15 +345,23 @@ class AdaptiveAMFRegressor(ForestRegressor):
         Average over all prunings. If False, a tree predicts with the leaf alone.
     split_pure : bool, default=False
         Whether nodes whose labels are all equal are split, too.
-    categorical_features : array-like of bool, int or str, "from_dtype" or None, \
-            default="from_dtype"
-        The columns that hold categories: a mask, their indices or their names. "from_dtype" means
-        the columns of a data frame with a categorical dtype. Each tree turns a category into a
+    categorical_features : array-like of bool, int or str, "auto", "from_dtype" or None, \
+            default="auto"
+        The columns that hold categories: a mask, their indices or their names. "auto" means text
+        and columns with a categorical dtype; then text that is nearly unique in the first X, as an
+        ID is, is dropped with a warning. "from_dtype" means columns with a categorical dtype only.
+        With "auto" and with a list, dates become numbers: year, month, day, weekday and hour.
+        Other text and dates are an error. Each tree turns a category into a
         number: the smoothed mean of the labels of some of the rows that it remembers. Any hashable
         value may be a category, and new categories may appear at any time.
     max_categories : int, default=10000
         The first so many categories of a feature are told apart; all later ones are one. At most
         65,534. None means no limit; then more than 65,535 are an error.
+    strict : bool, default=True
+        Whether later data frames must have the columns of the first X in the same order, as
+        everywhere in scikit-learn, and named rows its names. False matches columns by name: absent
+        ones are missing values, unknown ones are ignored with one warning. It may be changed at
+        any time.
     max_nodes, max_bytes : int, default=None
         The largest size of the forest, in nodes and in bytes of memory, the stored rows included.
         Trees that reach their part of it are regrown from the newest rows, so that the forest goes
@@ -358,11 +381,14 @@ class AdaptiveAMFRegressor(ForestRegressor):
         The parts of these in the predicted mean. They add up to 1, and some may be negative. A mean
         far from all of them is clipped.
     n_features_in_ : int
-        The number of features.
+        The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X had names.
-    is_categorical_ : ndarray of shape (n_features_in_,)
-        Which of them hold categories.
+    feature_names_ : ndarray of shape (n_features,)
+        The names of the features, if X had names: those of its columns, but of dates those of
+        their parts, such as "when.hour", and without dropped columns.
+    is_categorical_ : ndarray of shape (n_features,)
+        Which features hold categories.
     categories_ : dict
         Their categories, in the order in which they appeared, by name or else index of the feature.
         Behind the first `max_categories`, one value stands for all others, if there were more.
@@ -412,8 +438,9 @@ class AdaptiveAMFRegressor(ForestRegressor):
         row_limit: int = 65_536,
         use_aggregation: bool = True,
         split_pure: bool = False,
-        categorical_features: ArrayLike | str | None = "from_dtype",
+        categorical_features: ArrayLike | str | None = "auto",
         max_categories: int | None = 10_000,
+        strict: bool = True,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
         n_jobs: int | None = None,
@@ -427,6 +454,7 @@ class AdaptiveAMFRegressor(ForestRegressor):
         self.split_pure = split_pure
         self.categorical_features = categorical_features
         self.max_categories = max_categories
+        self.strict = strict
         self.max_nodes = max_nodes
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs

@@ -16,6 +16,7 @@ import numpy as np
 from amforest import classifier, regressor
 from amforest._forest.class_labels import ClassLabels, decide
 from amforest._forest.class_weights import ClassWeight
+from amforest._forest.column_kinds import Schema
 from amforest._forest.core_handle import (
     CoreHandle,
     Fitted,
@@ -28,7 +29,7 @@ from amforest._forest.core_handle import (
 from amforest._forest.core_options import learning_rate
 from amforest._forest.encoder import Encoder, NamedColumns, NamedValues, Requested
 from amforest._forest.estimator import Estimator, learn_named_row, learn_named_rows
-from amforest._forest.inputs import Schema, as_rows, lists_columns
+from amforest._forest.inputs import as_rows, lists_columns
 from amforest._forest.losses import Floats
 from amforest.distribution import PredictiveDistribution
 
@@ -58,13 +59,13 @@ class _River(base.Estimator):
     def _build_forest(self) -> None:
         requested = self.categorical_features
         if isinstance(requested, str | bytes | bytearray):  # not a list of names
-            is_valid = requested == "from_dtype"
+            is_valid = requested in ("auto", "from_dtype")
         else:
             is_valid = requested is None or isinstance(requested, Collection)
         if not is_valid:
             raise ValueError(
-                f"categorical_features is {requested!r}; it must be 'from_dtype', None or a "
-                "collection of names"
+                f"categorical_features is {requested!r}; it must be 'auto', 'from_dtype', None "
+                "or a collection of names"
             )
         # The rows that the model learns are encoded: its X has no categories.
         params = self._get_params() | {"categorical_features": None}
@@ -76,8 +77,8 @@ class _River(base.Estimator):
         Parameters
         ----------
         x
-            The features: name -> number or category. A feature that is absent or None is missing,
-            and so is a number that is NaN. New features may appear at any time.
+            The features: name -> number, category or date. A feature that is absent or None is
+            missing, and so is a number that is NaN. New features may appear at any time.
         y
             The label.
         w
@@ -208,7 +209,7 @@ class _River(base.Estimator):
             )
         if params.get("step", 1.0) is None:
             params["step"] = learning_rate(model)
-        for name in ("classes", "bounds", "bound"):  # the copy keeps the classes it has
+        for name in ("classes", "bounds", "bound", "strict"):  # the copy keeps the classes it has
             params.pop(name, None)
         if lists_columns(params["categorical_features"]):
             params["categorical_features"] = list(getattr(model, "categories_", ()))
@@ -242,7 +243,7 @@ class _AMF(_River):
         charge_first: bool = False,
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
-        categorical_features: Requested = "from_dtype",
+        categorical_features: Requested = "auto",
         max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
@@ -337,8 +338,9 @@ class AMFClassifier(_AMF, _Classifier):
     class_weight, threshold
         As in `amforest.AMFClassifier`. The second of two classes is the larger label.
     categorical_features
-        The names of features that hold categories, of any hashable type. "from_dtype" means the
-        features whose first value is text.
+        The names of features that hold categories, of any hashable type. "auto" and "from_dtype"
+        mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
+        None they are an error.
     max_categories
         The first so many categories of a feature have a column of their own; all later ones share
         one column. None means no limit.
@@ -368,7 +370,7 @@ class AMFClassifier(_AMF, _Classifier):
         charge_first: bool = False,
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
-        categorical_features: Requested = "from_dtype",
+        categorical_features: Requested = "auto",
         max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
@@ -412,8 +414,9 @@ class AdaptiveAMFClassifier(_Classifier):
     class_weight, threshold
         As in `amforest.AMFClassifier`. The second of two classes is the larger label.
     categorical_features
-        The names of features that hold categories, of any hashable type. "from_dtype" means the
-        features whose first value is text.
+        The names of features that hold categories, of any hashable type. "auto" and "from_dtype"
+        mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
+        None they are an error.
     max_categories
         The first so many categories of a feature are told apart; all later ones are one. None means
         no limit.
@@ -447,7 +450,7 @@ class AdaptiveAMFClassifier(_Classifier):
         use_aggregation: bool = True,
         dirichlet: float | None = None,
         split_pure: bool = False,
-        categorical_features: Requested = "from_dtype",
+        categorical_features: Requested = "auto",
         max_categories: int | None = 10_000,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
@@ -524,8 +527,9 @@ class AMFRegressor(_AMF, _Regressor):
     split_prior, max_nodes, max_bytes, n_jobs
         As in `amforest.AMFRegressor`.
     categorical_features
-        The names of features that hold categories, of any hashable type. "from_dtype" means the
-        features whose first value is text.
+        The names of features that hold categories, of any hashable type. "auto" and "from_dtype"
+        mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
+        None they are an error.
     max_categories
         The first so many categories of a feature have a column of their own; all later ones share
         one column. None means no limit.
@@ -554,7 +558,7 @@ class AMFRegressor(_AMF, _Regressor):
         charge_first: bool = False,
         predict_extends: bool = False,
         split_prior: tuple[float, float] = (0.5, 0.0),
-        categorical_features: Requested = "from_dtype",
+        categorical_features: Requested = "auto",
         max_categories: int | None = 256,
         max_nodes: int | None = None,
         max_bytes: int | None = None,
@@ -596,8 +600,9 @@ class AdaptiveAMFRegressor(_Regressor):
     use_aggregation, split_pure, max_nodes, max_bytes, n_jobs
         As in `amforest.AdaptiveAMFRegressor`.
     categorical_features
-        The names of features that hold categories, of any hashable type. "from_dtype" means the
-        features whose first value is text.
+        The names of features that hold categories, of any hashable type. "auto" and "from_dtype"
+        mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
+        None they are an error.
     max_categories
         The first so many categories of a feature are told apart; all later ones are one. None means
         no limit.
@@ -625,7 +630,7 @@ class AdaptiveAMFRegressor(_Regressor):
         row_limit: int = 65_536,
         use_aggregation: bool = True,
         split_pure: bool = False,
-        categorical_features: Requested = "from_dtype",
+        categorical_features: Requested = "auto",
         max_categories: int | None = 10_000,
         max_nodes: int | None = None,
         max_bytes: int | None = None,

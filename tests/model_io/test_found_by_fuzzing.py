@@ -39,7 +39,7 @@ def test_forgetting_in_a_box_is_refused():
 
 @pytest.mark.parametrize("requested", [b"ab", bytearray(b"ab"), "ab", 3])
 def test_bytes_name_no_features(requested):
-    with pytest.raises(ValueError, match=r"it must be 'from_dtype', None"):
+    with pytest.raises(ValueError, match=r"it must be 'auto', 'from_dtype', None"):
         RiverClassifier(categorical_features=requested)
 
 

@@ -68,13 +68,17 @@ class Fitted:
 class CoreHandle:
     """What an estimator has beside its parameters."""
 
-    __slots__ = ("changes", "fitted", "lock", "n_rejected", "place", "progress", "scales")
+    __slots__ = (
+        *("changes", "fitted", "has_noted_unknown", "lock", "n_rejected", "place", "progress"),
+        "scales",
+    )
 
     def __init__(self, scale_advice: str | None = None) -> None:
         self.fitted: Fitted | None = None
         # What parameters were when the forest was built, of those that have changed since.
         self.changes: dict[str, Any] = {}
         self.lock = RLock()  # held by the thread that learns
+        self.has_noted_unknown = False  # whether a warning has named columns that are ignored
         self.n_rejected = 0  # rows that could not be learned; no part of the model
         self.progress = (0.0, 0.0)  # of test-then-train: the sums of weights and losses
         self.scales = ScaleCheck(scale_advice)
@@ -301,12 +305,12 @@ def count_threads(n_jobs: int | None) -> int:
 # Predictions
 
 
-def predict_row(fitted: Fitted, x: Sequence[Any] | NDArray[Any]) -> Floats:
+def predict_row(fitted: Fitted, x: Sequence[Any] | NDArray[Any], estimator: Any = None) -> Floats:
     """Return the prediction of one row, with as many columns as the core has classes."""
     encoder, core = fitted.encoder, fitted.core
     if encoder.categories is None and (prediction := core.predict_row(x)) is not None:
         return prediction
-    return cast(Floats, core.predict_row(encoder.row(x)))
+    return cast(Floats, core.predict_row(encoder.row(x, estimator)))
 
 
 def join_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:

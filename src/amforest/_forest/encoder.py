@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isnan, nan
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,10 +27,10 @@ from amforest._forest.categories import (
     refuse_nan,
 )
 from amforest._forest.class_labels import Encoded
+from amforest._forest.column_kinds import Schema, is_missing, splits_dates
 from amforest._forest.inputs import (
     Features,
     NamedRow,
-    Schema,
     Table,
     argument_named,
     as_objects,
@@ -42,12 +42,14 @@ from amforest._forest.inputs import (
     validate_first_row,
 )
 from amforest._forest.losses import Floats
+from amforest._forest.named_dates import split_frame, split_row
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NamedValues = Mapping[Hashable, Any]
 Requested = Collection[Hashable] | str | None  # river's parameter categorical_features
+Rows = TypeVar("Rows")  # a dict or a frame
 _NUMBERS = frozenset({float, int, bool})
 
 
@@ -67,6 +69,7 @@ class Encoder:
                 schema, table, labels = validate_first_row(estimator, X, y)
             else:
                 schema, table, labels = validate(estimator, X, y)
+        schema.warn_of_dropped()
         n_categorical = len(table.categories)
         categories = Categories().widen(n_categorical) if n_categorical else None
         return cls(schema, categories), table, labels
@@ -90,7 +93,8 @@ class Encoder:
             return [repr(name) for name in self.named.numbers]
         indices = np.flatnonzero(~self.schema.is_categorical).tolist()
         if self.schema.names is None:
-            return [f"column {j}" for j in indices]
+            columns = self.schema.columns
+            return [f"column {j if columns is None else columns.sources[j]}" for j in indices]
         return [repr(self.schema.names[j]) for j in indices]
 
     # Many rows
@@ -101,6 +105,8 @@ class Encoder:
         scikit-learn's checks take a hundred times as long as learning a row.
         """
         if self.categories is not None or self.schema.names is not None or not is_plain(X, 2):
+            return False
+        if self.schema.columns is not None:
             return False
         return X.shape[1] == self.schema.n_features and len(X) > 0
 
@@ -127,44 +133,58 @@ class Encoder:
 
     # One row
 
-    def row(self, x: Sequence[Any] | NDArray[Any]) -> Floats:
-        """Encode one row; new categories are UNKNOWN. The core checks its width and values."""
-        x = self._in_order(x)
+    def row(self, x: Sequence[Any] | NDArray[Any], estimator: Any = None) -> Floats:
+        """Encode one row; new categories are UNKNOWN. The core checks its width and values.
+
+        The parameter `strict` of the estimator says which names a row may have.
+        """
+        x = self._features(x, estimator)
         if self.categories is None:
             return row_of_numbers(x)
         codes_and_numbers = self._encode_simple(x, self.categories)
         if codes_and_numbers is not None:
             return np.frombuffer(array("d", codes_and_numbers))
-        row: Floats = self.rows(self.row_table(x), slice(None))[0].astype(np.float64)
+        row: Floats = self.rows(self._table(x), slice(None))[0].astype(np.float64)
         return row
 
     def has_unknown(self, row: Floats) -> bool:
         """Return whether an encoded row has a category that was never learned."""
         return self.categories is not None and UNKNOWN in row[: len(self.categories)]
 
-    def row_table(self, x: Sequence[Any] | NDArray[Any]) -> Table:
+    def row_table(self, x: Sequence[Any] | NDArray[Any], estimator: Any = None) -> Table:
         """Return one row as a table."""
-        x = self._in_order(x)
+        return self._table(self._features(x, estimator))
+
+    def _table(self, x: Sequence[Any] | NDArray[Any]) -> Table:
         if self.categories is None:
             return Table(row_of_numbers(x)[None].astype(np.float32), [])
-        self._check_width(x)
+        self._check_width(x, self.schema.n_features)
         values = as_objects(x[None] if isinstance(x, np.ndarray) else [list(x)])
         with argument_named("x"):
             return split_columns(values, self.schema)
 
-    def _in_order(self, x: Any) -> Any:
-        """Return the values of a row; those with names in the order of X's columns."""
-        if (named := NamedRow.read(x)) is None:
-            return x
+    def _features(self, x: Any, estimator: Any) -> Any:
+        """Return the features of a row; values with names in the order of X's columns."""
         schema = self.schema
-        values = named.in_order(schema.names, schema.n_features)
-        if self.categories is None:
-            values = [nan if value is None else value for value in values]
-        return values
+        if (named := NamedRow.read(x)) is not None:
+            x = named.in_order(schema, estimator)
+        if schema.columns is not None:
+            self._check_width(x, schema.n_columns)
+            values = np.empty((1, len(x)), dtype=object)
+            values[0] = list(x)
+            x = schema.columns.expand(values)[0].tolist()
+        if named is not None and self.categories is None:
+            return [nan if value is None else value for value in x]
+        if named is not None:  # a Series has NaN where text is missing
+            return [
+                None if is_category and is_missing(value) else value
+                for value, is_category in zip(x, schema.is_categorical.tolist(), strict=True)
+            ]
+        return x
 
     def _encode_simple(self, x: Any, categories: Categories) -> list[Any] | None:
         """Encode a row of Python's own types; None if it has others, or a new category."""
-        self._check_width(x)
+        self._check_width(x, self.schema.n_features)
         values = x.tolist() if isinstance(x, np.ndarray) else list(x)
         known = iter(categories.codes)
         codes: list[Any] = []
@@ -178,11 +198,9 @@ class Encoder:
                 numbers.append(value)
         return None if UNKNOWN in codes else codes + numbers
 
-    def _check_width(self, x: Sequence[Any] | NDArray[Any]) -> None:
-        if len(x) != self.schema.n_features:
-            raise ValueError(
-                f"x has {len(x)} features; the forest was built for {self.schema.n_features}"
-            )
+    def _check_width(self, x: Sequence[Any] | NDArray[Any], expected: int) -> None:
+        if len(x) != expected:
+            raise ValueError(f"x has {len(x)} features; the forest was built for {expected}")
 
 
 def row_of_numbers(x: Sequence[float] | NDArray[Any]) -> Floats:
@@ -266,6 +284,7 @@ class NamedColumns:
         The order of a dict must not change the forest: new features are sorted by the row in which
         each has its first value, and then by their names.
         """
+        x = self._split(x, requested, split_row)
         new = {name: (0, value) for name, value in x.items() if name not in self.of}
         missing = [name for name, (_, value) in new.items() if _is_missing(name, value, requested)]
         for name in missing:
@@ -276,6 +295,7 @@ class NamedColumns:
         self, X: pd.DataFrame, requested: Requested, limit: int | None
     ) -> NamedColumns:
         """Add the new features and categories of a frame."""
+        X = self._split(X, requested, split_frame)
         return self._extend(
             self._new_in_frame(X),
             requested,
@@ -285,7 +305,7 @@ class NamedColumns:
 
     def starts_of_categories(self, X: pd.DataFrame, requested: Requested) -> list[int]:
         """Return the rows of a frame, but the first, where a categorical feature is new."""
-        new = self._new_in_frame(X)
+        new = self._new_in_frame(self._split(X, requested, split_frame))
         rows = {row for name, (row, value) in new.items() if _is_category(name, value, requested)}
         return sorted(rows - {0})
 
@@ -313,7 +333,7 @@ class NamedColumns:
         if (row := self.full_row(x)) is not None:
             return row
         values = array("d", (nan,)) * self.width
-        for name, value in x.items():
+        for name, value in split_row(x, self.of).items():
             column = self.of.get(name, -1)
             if column >= len(self.categorical):
                 values[column] = value if type(value) is float else _number(name, value)
@@ -324,7 +344,7 @@ class NamedColumns:
     def rows(self, X: pd.DataFrame) -> Floats:
         """Encode a frame; unknown features are ignored."""
         rows = np.full((len(X), self.width), nan)
-        for name, values in X.items():
+        for name, values in split_frame(X, self.of).items():
             column = self.of.get(name, -1)
             if column >= len(self.categorical):
                 rows[:, column] = _numbers(name, values)
@@ -352,6 +372,12 @@ class NamedColumns:
         if not new and categories is self.categories:
             return self
         return NamedColumns(numbers, dict(zip(categorical, categories.codes, strict=True)))
+
+    def _split(self, x: Rows, requested: Requested, split: Callable[..., Rows]) -> Rows:
+        """Replace dates by their parts, unless they are categories or an error."""
+        if not splits_dates(requested):
+            return x
+        return split(x, self.of if isinstance(requested, str) else {*self.of, *(requested or ())})
 
     def _new_in_frame(self, X: pd.DataFrame) -> dict[Hashable, tuple[int, Any]]:
         """Return the first row and value of each feature that is new."""

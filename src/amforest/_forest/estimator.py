@@ -40,13 +40,12 @@ from amforest._forest.encoder import (
 )
 from amforest._forest.inputs import (
     Features,
-    NamedRow,
     Table,
     as_rows,
     check_least_weight,
     check_magnitudes,
+    first_row,
     is_plain,
-    lists_columns,
     validate_labels,
     validate_weights,
 )
@@ -54,7 +53,7 @@ from amforest._forest.limits import LEAST_WEIGHT, MOST_CATEGORIES, MOST_TREES
 from amforest._forest.losses import Floats
 from amforest._forest.tree_table import build_table, table_columns
 
-_FREE = {"n_jobs", "max_categories", "threshold"}  # parameters that each call reads
+_FREE = {"n_jobs", "max_categories", "strict", "threshold"}  # parameters that each call reads
 
 
 class Estimator(BaseEstimator):
@@ -80,6 +79,7 @@ class Estimator(BaseEstimator):
     bounds: Any
     categorical_features: Any
     max_categories: int | None
+    strict: bool = True  # of forests without this parameter, and of earlier versions' pickles
     max_nodes: int | None
     max_bytes: int | None
     n_jobs: int | None
@@ -98,9 +98,10 @@ class Estimator(BaseEstimator):
         "split_prior": [tuple],
         "partition": [StrOptions({"restricted", "unrestricted"})],
         "bounds": ["array-like", None],
-        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "categorical_features": ["array-like", StrOptions({"auto", "from_dtype"}), None],
         # One less than the core can have: the others have a code, too.
         "max_categories": [Interval(Integral, 1, MOST_CATEGORIES - 1, closed="both"), None],
+        "strict": ["boolean"],
         "max_nodes": [Interval(Integral, 1, 2**63 - 1, closed="both"), None],
         "max_bytes": [Interval(Integral, 1, 2**63 - 1, closed="both"), None],
         "n_jobs": [Integral, None],
@@ -237,8 +238,8 @@ class Estimator(BaseEstimator):
     def _learn_any_row(self, x: Sequence[float] | NDArray[Any], y: Any, weight: float) -> None:
         fitted = self._handle.fitted
         if fitted is None:
-            is_any = lists_columns(self.categorical_features)
-            rows: Any = NamedRow.read(x) or ([x] if is_any else row_of_numbers(x)[None])
+            rows = first_row(x, self.categorical_features)
+            rows = row_of_numbers(x)[None] if rows is None else rows
             self._learn_batch(rows, [y], sample_weight=[weight])
             return
         self._refuse_changes()
@@ -247,24 +248,24 @@ class Estimator(BaseEstimator):
         if label is not None and isinstance(labels, ClassLabels) and self.class_weight is not None:
             self._learn_weighed_row(fitted, x, y, weight)
             return
-        row = None if label is None else encoder.row(x)
+        row = None if label is None else encoder.row(x, self)
         if row is not None and not fitted.may_learn(label) and not encoder.has_unknown(row):
             part = Part([], as_rows(row[None]), np.array([label], np.float64), np.array([weight]))
             self._handle.learn_parts([part], 1, self._dirichlet)
         elif row is None or encoder.has_unknown(row) or not core.learn_row(row, label, weight):  # type: ignore[arg-type]
-            self._learn_batch(encoder.row_table(x), [y], sample_weight=[weight])
+            self._learn_batch(encoder.row_table(x, self), [y], sample_weight=[weight])
 
     def _learn_weighed_row(self, fitted: Fitted, x: Any, y: Any, weight: float) -> None:
         """Learn a row of a known class, with `class_weight`."""
         encoder, labels, core = fitted.encoder, cast(ClassLabels, fitted.labels), fitted.core
-        k, row = labels.index_of[y], encoder.row(x)
+        k, row = labels.index_of[y], encoder.row(x, self)
         weighed = weigh_row(self.class_weight, labels.counts, y, k, weight)
         is_simple = weight >= LEAST_WEIGHT and can_count(core, weighed)
         if is_simple and not encoder.has_unknown(row) and core.learn_row(row, k, weighed):
             if self.class_weight == "balanced":
                 labels.counts.add(k)
         else:
-            self._learn_batch(encoder.row_table(x), [y], sample_weight=[weight])
+            self._learn_batch(encoder.row_table(x, self), [y], sample_weight=[weight])
 
     def _learn(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> Self:
         handle = self._handle
@@ -385,6 +386,7 @@ class Estimator(BaseEstimator):
         if fitted is None:
             handle.progress = 0.0, 0.0
             handle.scales.restart()
+            handle.has_noted_unknown = False
             handle.changes.clear()
         handle.scales.look_ahead(core, encoder, table.numbers, learned)
         return batch
@@ -431,12 +433,20 @@ class Estimator(BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """The number of features."""
-        return self._attributes().schema.n_features
+        """The number of columns of X."""
+        return self._attributes().schema.n_columns
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """The names of the features, if X had names."""
+        """The names of the columns of X, if it had names."""
+        names = self._attributes().schema.column_names
+        if names is None:
+            raise AttributeError("the columns of X have no names")
+        return names
+
+    @property
+    def feature_names_(self) -> NDArray[Any]:
+        """The names of the features: X's columns, but parts of dates, and no dropped columns."""
         names = self._attributes().schema.names
         if names is None:
             raise AttributeError("the features have no names")

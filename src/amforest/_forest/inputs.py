@@ -7,6 +7,7 @@ needed.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,22 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from amforest._forest.categories import ROWS_AT_ONCE, Column, select_columns
+from amforest._forest.caller import caller_level
+from amforest._forest.categories import ROWS_AT_ONCE, Column
+from amforest._forest.column_kinds import (
+    AS_IT_IS,
+    NUMBER,
+    GivenColumns,
+    Schema,
+    UnusedColumnWarning,
+    date_columns,
+    frame_kinds,
+    is_auto,
+    is_missing,
+    kind_of,
+    list_names,
+    select_parts,
+)
 from amforest._forest.limits import LARGEST_FEATURE, LEAST_WEIGHT
 from amforest._forest.losses import Floats
 
@@ -35,7 +51,6 @@ if TYPE_CHECKING:
 Features = NDArray[np.float32]
 Sparse: TypeAlias = Any  # scipy's csr_matrix or csr_array, which have no types
 
-MOST_LISTED = 8  # names in a message
 BLOCK_BYTES = 2**22  # of dense memory for the rows of a sparse matrix
 CONVERSION: dict[str, Any] = {
     "dtype": np.float32,
@@ -45,8 +60,8 @@ CONVERSION: dict[str, Any] = {
 }
 _ANY_VALUES: dict[str, Any] = {"dtype": None, "ensure_all_finite": False}
 _ADVICE = {
-    "Datetime": "convert times to numbers first, such as seconds since a fixed day",
-    "Date": "convert dates to numbers first, such as days since a fixed day",
+    "Datetime": "convert times to numbers first",
+    "Date": "convert dates to numbers first",
     "Time": "convert times to numbers first, such as seconds since midnight",
     "Duration": "convert durations to numbers first, such as seconds",
     "Struct": "make a column of each field first",
@@ -54,29 +69,28 @@ _ADVICE = {
     "Categorical": "name columns of categories in categorical_features",
     "Enum": "name columns of categories in categorical_features",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Schema:
-    """The columns of X: which hold categories, and their names if they have names."""
-
-    is_categorical: NDArray[np.bool_]
-    names: NDArray[Any] | None = None
-
-    @classmethod
-    def read(cls, from_dtype: NDArray[np.bool_], requested: Any, names: Any = None) -> Schema:
-        """Apply the parameter `categorical_features` to the columns of the first X."""
-        return cls(select_columns(requested, names, from_dtype), names)
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns."""
-        return len(self.is_categorical)
-
-    def categorical_columns(self) -> Iterator[tuple[int, str]]:
-        """Yield the indices of the columns that hold categories, and their names in errors."""
-        for j in np.flatnonzero(self.is_categorical).tolist():
-            yield j, f"X's column {j if self.names is None else self.names[j]!r}"
+# The same in the words of a library; {} is the name of the column.
+_IN_PANDAS = {
+    "Datetime": "X[{}].dt.hour",
+    "Duration": "X[{}].dt.total_seconds()",
+    "String": 'X[{}].astype("category")',
+}
+_IN_POLARS = {
+    "Datetime": "pl.col({}).dt.hour()",
+    "Date": "pl.col({}).dt.month()",
+    "Time": "pl.col({}).dt.hour()",
+    "Duration": "pl.col({}).dt.total_seconds()",
+    "Struct": "X.unnest({})",
+    "String": "pl.col({}).cast(pl.Categorical)",
+}
+_IN_ARROW = {
+    "Datetime": "pyarrow.compute.hour(X[{}])",
+    "Date": "pyarrow.compute.month(X[{}])",
+    "Time": "pyarrow.compute.hour(X[{}])",
+    "Duration": "X[{}].cast(pyarrow.int64())",
+    "Struct": "X.flatten()",
+    "String": "X[{}].dictionary_encode()",
+}
 
 
 class NamedRow(NamedTuple):
@@ -96,32 +110,55 @@ class NamedRow(NamedTuple):
             raise ValueError(f"x has several values of {twice!r}; it must have one of each feature")
         return row
 
-    def in_order(self, names: NDArray[Any] | None, n_features: int) -> list[Any]:
+    def in_order(self, schema: Schema, estimator: Any) -> list[Any]:
         """Return the values in the order of the names of X's columns, or of positions."""
-        given = dict(zip(self.names, self.values, strict=True))
-        if names is None and given.keys() != set(range(n_features)):
+        given, names = dict(zip(self.names, self.values, strict=True)), schema.column_names
+        if names is None and given.keys() != set(range(schema.n_columns)):
             raise ValueError(
-                f"x has the names {_listed(self.names)}, but the forest was fitted without names: "
-                "give it the values in the order of the columns"
+                f"x has the names {list_names(self.names)}, but the forest was fitted without "
+                "names: give it the values in the order of the columns"
             )
-        wanted = list(range(n_features)) if names is None else names.tolist()
-        if absent := [name for name in wanted if name not in given]:
+        wanted = list(range(schema.n_columns)) if names is None else names.tolist()
+        needed = [name for j, name in enumerate(wanted) if j not in schema.dropped]
+        absent = [name for name in needed if name not in given]
+        unknown = [name for name in self.names if name not in set(wanted)]
+        if not getattr(estimator, "strict", True):
+            _refuse_strangers("x", absent, needed)
+            note_unknown(estimator, "x", unknown)
+        elif absent:
             raise ValueError(
-                f"x lacks {_listed(absent)}; the forest was fitted with {_listed(wanted)}. Give "
-                "None where a value is missing"
+                f"x lacks {list_names(absent)}; the forest was fitted with {list_names(wanted)}. "
+                "Give None where a value is missing, or set strict=False"
             )
-        if unknown := given.keys() - set(wanted):
-            unknown_names = [name for name in self.names if name in unknown]
+        elif unknown:
             raise ValueError(
-                f"x has {_listed(unknown_names)}, which the forest does not know: it was fitted "
-                f"with {_listed(wanted)}"
+                f"x has {list_names(unknown)}, which the forest does not know: it was fitted "
+                f"with {list_names(wanted)}. To ignore other names, set strict=False"
             )
-        return [given[name] for name in wanted]
+        return [given.get(name) for name in wanted]
 
 
-def _listed(names: list[Any]) -> str:
-    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return ", ".join(map(repr, names[:MOST_LISTED])) + more
+def note_unknown(estimator: Any, argument: str, unknown: list[Any]) -> None:
+    """Warn, once for each forest, that columns are ignored because they are unknown."""
+    handle = estimator._handle
+    if not unknown or handle.has_noted_unknown:
+        return
+    handle.has_noted_unknown = True
+    warnings.warn(
+        f"{argument} has {list_names(unknown)}, which the forest ignores: the first X had no such "
+        "column",
+        UnusedColumnWarning,
+        stacklevel=caller_level(),
+    )
+
+
+def _refuse_strangers(argument: str, absent: list[Any], needed: list[Any]) -> None:
+    """Refuse names of which the forest knows none: they are those of other data."""
+    if needed and len(absent) == len(needed):
+        raise ValueError(
+            f"{argument} has none of the columns that the forest was fitted with: "
+            f"{list_names(needed)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -178,32 +215,34 @@ def validate(
     """
     requested = estimator.categorical_features
     if (frame := as_frame(X)) is not None:
-        native = frame.to_native()
         if schema is None:
-            kinds = [type(kind).__name__ for kind in frame.schema.values()]
-            is_category = np.isin(kinds, ("Categorical", "Enum"))
-            schema = Schema.read(is_category, requested, _get_feature_names(native))
+            schema = _frame_schema(frame, requested)
         else:
-            _check_columns(estimator, native)
+            frame = _match_columns(estimator, frame, schema)
+        if schema.columns is not None:
+            frame = _expand_frame(frame, schema.columns)
         numbers: Any = _frame_rows(frame, schema.is_categorical)
         columns = _frame_categories(frame, schema)
-    elif lists_columns(requested) if schema is None else schema.is_categorical.any():
+    elif holds_any(X, requested) if schema is None else _needs_objects(schema):
         values = as_objects(X)
         _check(estimator, values, *y, is_first=schema is None, **_ANY_VALUES)
-        if schema is None:
-            schema = Schema.read(np.zeros(values.shape[1], dtype=bool), requested)
+        schema = schema or _array_schema(values, requested)
+        if schema.columns is not None:
+            values = schema.columns.expand(values)
+        if is_auto(requested):
+            values = _without_nan(values, schema)
         table = split_columns(values, schema)
         numbers, columns = table.numbers, table.categories
     elif is_plain(X, 2) and X.size > 0 and all(_are_indices(labels, len(X)) for labels in y):
         # The other checks could find nothing more, and take longer than learning a hundred rows.
         if schema is not None:
             validate_data(estimator, X, reset=False, skip_check_array=True)
-        schema = schema or Schema.read(np.zeros(X.shape[1], dtype=bool), requested)
+        schema = schema or _plain_schema(X.shape[1], requested)
         return schema, Table(as_rows(X), []), y[0] if y else None
     else:
         values, how = _as_numbers(X), CONVERSION
         rows, labels = _check(estimator, values, *y, is_first=schema is None, **how)
-        schema = schema or Schema.read(np.zeros(rows.shape[1], dtype=bool), requested)
+        schema = schema or _plain_schema(rows.shape[1], requested)
         return schema, Table(rows, []), labels
     how = CONVERSION | {"ensure_min_features": 0 if columns else 1}
     if y:
@@ -218,11 +257,15 @@ def validate_first_row(estimator: Any, x: NamedRow, y: Any) -> tuple[Schema, Tab
     names = None
     if x.names != list(range(len(x.names))):  # positions
         if not all(isinstance(name, str) for name in x.names):
-            raise TypeError(f"x has the names {_listed(x.names)}; all must be text")
+            raise TypeError(f"x has the names {list_names(x.names)}; all must be text")
         names = np.array(x.names, dtype=object)
-    schema = Schema.read(np.zeros(len(x.names), dtype=bool), estimator.categorical_features, names)
+    kinds = [kind_of([value]) for value in x.values]
+    schema = Schema.read(kinds, estimator.categorical_features, names, lambda _: (1, 1))
     with argument_named("x"):
-        table = split_columns(as_objects([x.values]), schema)
+        values = as_objects([x.values])
+        if schema.columns is not None:
+            values = schema.columns.expand(values)
+        table = split_columns(values, schema)
     return schema, table, validate_labels(table, y)
 
 
@@ -278,11 +321,71 @@ def lists_columns(requested: Any) -> bool:
     return not (requested is None or isinstance(requested, str))
 
 
+def holds_any(X: Any, requested: Any) -> bool:
+    """Return whether an array or a list may hold other values than numbers."""
+    if lists_columns(requested):
+        return True
+    if not is_auto(requested) or issparse(X) or isinstance(X, np.ma.MaskedArray):
+        return False
+    if isinstance(X, np.ndarray) and X.dtype.kind != "O":  # text in arrays of text may be a number
+        return False
+    values = as_objects(X) if isinstance(X, np.ndarray) or _as_array(X).dtype.kind in "OUS" else X
+    if not (isinstance(values, np.ndarray) and values.ndim == 2):
+        return False
+    return any(kind_of(column.tolist()) != NUMBER for column in values.T)
+
+
 def count_rows(estimator: Any, X: Any) -> int:
     """Return how many rows X has, before anything is known of its columns."""
-    if as_frame(X) is not None or lists_columns(estimator.categorical_features):
+    if as_frame(X) is not None or holds_any(X, estimator.categorical_features):
         return int(_num_samples(X))
     return int(check_array(_as_numbers(X), **CONVERSION).shape[0])
+
+
+def first_row(x: Any, requested: Any) -> Any:
+    """Return the first row that a forest learns, as a table for `validate`; None for numbers."""
+    if (named := NamedRow.read(x)) is not None:
+        return named
+    if lists_columns(requested):
+        return [x]
+    is_array = isinstance(x, np.ndarray) and x.dtype.kind != "O"
+    return [x] if not is_array and holds_any([list(x)], requested) else None
+
+
+def _plain_schema(n_columns: int, requested: Any) -> Schema:
+    return Schema.read([NUMBER] * n_columns, requested, None, lambda _: (0, 0))
+
+
+def _array_schema(values: NDArray[Any], requested: Any) -> Schema:
+    kinds = [NUMBER] * values.shape[1]
+    if values.dtype.kind == "O":
+        kinds = [kind_of(column.tolist()) for column in values.T]
+    return Schema.read(kinds, requested, None, lambda j: _count(values[:, j].tolist()))
+
+
+def _frame_schema(frame: nw.DataFrame[Any], requested: Any) -> Schema:
+    names = _get_feature_names(frame.to_native())
+    return Schema.read(
+        frame_kinds(frame), requested, names, lambda j: _count(frame[:, j].to_list())
+    )
+
+
+def _count(values: list[Any]) -> tuple[int, int]:
+    """Return how many values are different, and how many are known."""
+    known = [value for value in values if not is_missing(value)]
+    return len(set(known)), len(known)
+
+
+def _needs_objects(schema: Schema) -> bool:
+    return bool(schema.is_categorical.any()) or schema.columns is not None
+
+
+def _without_nan(values: NDArray[Any], schema: Schema) -> NDArray[Any]:
+    """Return an array with None where text is missing: frames that become arrays have NaN."""
+    values = values.astype(object)
+    for j, _ in schema.categorical_columns():
+        values[:, j] = [None if is_missing(value) else value for value in values[:, j].tolist()]
+    return values
 
 
 def dense(rows: Features | Sparse) -> Features:
@@ -405,15 +508,82 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return None
 
 
-def _check_columns(estimator: Any, X: Any) -> None:
-    """Check the names and the number of the columns."""
+def _match_columns(estimator: Any, frame: nw.DataFrame[Any], schema: Schema) -> nw.DataFrame[Any]:
+    """Return the columns of the first X: with `strict` they must be all, in their order."""
+    names, given = schema.column_names, _get_feature_names(frame.to_native())
+    if names is None or given is None:
+        validate_data(estimator, frame.to_native(), reset=False, skip_check_array=True)
+        return frame
+    if np.array_equal(names, given):
+        return frame
+    kept = np.delete(names, schema.dropped).tolist()
+    found = [name for name in given if name in set(kept)]
+    unknown = [name for name in given if name not in set(names)]
+    if not estimator.strict:
+        absent = [name for name in kept if name not in set(found)]
+        _refuse_strangers("X", absent, kept)
+        note_unknown(estimator, "X", unknown)
+        return _add_missing(frame, absent, kept, schema)
+    if found == kept and not unknown:  # those that are dropped may be absent
+        return frame
     try:
-        validate_data(estimator, X, reset=False, skip_check_array=True)
+        validate_data(estimator, frame.to_native(), reset=False, skip_check_array=True)
     except ValueError as error:
-        if "must be in the same order" not in str(error):
-            raise
-        # scikit-learn's estimator checks require that other orders are refused.
-        raise ValueError(f"{error}Select the columns by feature_names_in_ first.") from error
+        # scikit-learn's estimator checks require that other columns and orders are refused.
+        raise ValueError(f"{error}To match columns by name, set strict=False.") from error
+    return frame
+
+
+def _add_missing(
+    frame: nw.DataFrame[Any], absent: list[str], kept: list[str], schema: Schema
+) -> nw.DataFrame[Any]:
+    """Return the kept columns in the order of the first X; absent ones are missing."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
+
+    names: Any = schema.names
+    categorical = set(names[schema.is_categorical])
+    new = [
+        nw.new_series(
+            name,
+            [None] * len(frame),
+            nw.String if name in categorical else nw.Float64,
+            backend=frame.implementation,
+        )
+        for name in absent
+    ]
+    return (frame.with_columns(*new) if new else frame).select(kept)
+
+
+def _expand_frame(frame: nw.DataFrame[Any], columns: GivenColumns) -> nw.DataFrame[Any]:
+    """Return the features of a frame: parts of dates, and no dropped columns."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
+
+    given = frame.columns if columns.names is None else columns.names.tolist()
+    new, selected = [], []
+    for name, parts in zip(given, columns.parts, strict=True):
+        selected += [name] if parts == AS_IT_IS else [f"{name}{part}" for part in parts]
+        if parts and parts != AS_IT_IS:
+            for part, numbers in zip(
+                parts, _split_series(frame.get_column(name), parts), strict=True
+            ):
+                new.append(
+                    nw.new_series(
+                        f"{name}{part}", numbers, nw.Float64, backend=frame.implementation
+                    )
+                )
+    return (frame.with_columns(*new) if new else frame).select(map(nw.col, selected))
+
+
+def _split_series(column: Series[Any], parts: tuple[str, ...]) -> list[NDArray[Any]]:
+    """Return the parts of a column of dates."""
+    kind = type(column.dtype).__name__
+    if kind in ("Date", "Datetime"):
+        if getattr(column.dtype, "time_zone", None):
+            column = column.dt.replace_time_zone(None)
+        times = column.to_numpy()
+        if times.dtype.kind == "M":
+            return select_parts(times, parts)
+    return date_columns(column.to_list(), parts, f"X's column {column.name!r}")
 
 
 def _frame_rows(frame: nw.DataFrame[Any], is_categorical: NDArray[np.bool_]) -> NDArray[Any]:
@@ -421,7 +591,7 @@ def _frame_rows(frame: nw.DataFrame[Any], is_categorical: NDArray[np.bool_]) -> 
     if is_categorical.all():
         return np.empty((len(frame), 0), dtype=np.float32)
     if is_categorical.any():
-        frame = frame.select(np.array(frame.columns)[~is_categorical].tolist())
+        frame = frame[:, np.flatnonzero(~is_categorical).tolist()]
     kinds = set(frame.schema.values())
     if len(kinds) == 1 and kinds.pop().is_float():
         values = frame.to_numpy()  # all at once: each column costs 0.1 ms
@@ -454,7 +624,9 @@ def _column_values(column: Series[Any]) -> NDArray[Any]:
     """Return numbers, with NaN for nulls of any type."""
     name, kind = f"X's column {column.name!r}", type(column.dtype).__name__
     if kind in _ADVICE:
-        raise ValueError(f"{name} must hold numbers only, not {column.dtype}: {_ADVICE[kind]}")
+        raise ValueError(
+            f"{name} must hold numbers only, not {column.dtype}: {_advise(column, kind)}"
+        )
     values: NDArray[Any] = column.to_numpy()
     _refuse_others(values, name)
     if values.dtype.kind == "c":
@@ -465,6 +637,19 @@ def _column_values(column: Series[Any]) -> NDArray[Any]:
         return np.where(column.is_null().to_numpy(), np.nan, values).astype(np.float32)
     except (TypeError, ValueError) as error:
         raise type(error)(f"column {column.name!r}: {error}") from error
+
+
+def _advise(column: Series[Any], kind: str) -> str:
+    """Return what to do with a column of another kind, in the words of its library."""
+    kind = "String" if kind in ("Categorical", "Enum") else kind
+    library = column.implementation
+    words = _IN_PANDAS if library.is_pandas_like() else _IN_ARROW
+    words = _IN_POLARS if library.is_polars() else words
+    if kind not in words:
+        return _ADVICE[kind]
+    join = "or convert them: " if kind == "String" else "for example "
+    name = '"' + str(column.name) + '"' if isinstance(column.name, str) else repr(column.name)
+    return f"{_ADVICE[kind]}, {join}{words[kind].format(name)}"
 
 
 @contextmanager

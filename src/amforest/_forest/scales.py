@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amforest._forest.caller import caller_level
 from amforest._forest.encoder import Encoder
 from amforest._forest.inputs import Features, Sparse, dense
 
@@ -69,7 +69,7 @@ class ScaleCheck:
             return
         self.is_over = True
         if self.message is not None:
-            warnings.warn(self.message, ScaleWarning, stacklevel=_caller_level())
+            warnings.warn(self.message, ScaleWarning, stacklevel=caller_level())
 
     def _compare(self, core: Core, encoder: Encoder, numbers: NDArray[Any]) -> None:
         if core.bounds is not None:
@@ -100,11 +100,3 @@ def _describe(spreads: NDArray[np.float64], encoder: Encoder, advice: str | None
         f"rows: {wide}, but {', '.join(others)}{more}. Splits are drawn in proportion to the "
         f"spreads, so narrow columns are hardly used: {advice}"
     )
-
-
-def _caller_level() -> int:
-    """Return the stack level of the call into this library, for the caller of this function."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("amforest."):
-        level, frame = level + 1, frame.f_back
-    return level

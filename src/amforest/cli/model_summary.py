@@ -42,7 +42,7 @@ class FeatureUse:
 
 def summarize_features(model: Any) -> list[FeatureUse]:
     """Return the use of each feature of a fitted forest, by falling reach."""
-    n_features = model.n_features_in_
+    n_features = len(model.is_categorical_)
     n_splits, depths, weights = np.zeros((3, n_features))
     first, total = np.full(n_features, np.inf), 0.0
     for i in range(count_trees(model)):
@@ -81,7 +81,7 @@ def summarize_memories(model: Any) -> list[dict[str, Any]]:
 
 
 def _feature_names(model: Any) -> Any:
-    return getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return getattr(model, "feature_names_", range(len(model.is_categorical_)))
 
 
 def load_forest(path: str) -> tuple[Any, Any]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from amforest._forest.date_parts import UNUSED
 from amforest.cli.console import CommandError, suggest
 from amforest.distributed import KeyedForests
 from amforest.distributed.keyed_state import holds_models
@@ -27,8 +28,6 @@ Floats = NDArray[np.float64]
 CLASSIFICATION, REGRESSION = "classification", "regression"
 MOST_CLASSES = 20  # different whole numbers that are taken for classes
 FIRST_UPDATE = 100  # values; scales are updated at 100, 200, 400, …
-# The time in days would be larger than all values before, row after row; the others are noise.
-UNUSED_DATE_PARTS = ("time", "minute", "second")
 _KEYS = ("first", "count", "sum", "squares", "mean", "spread")
 
 
@@ -85,7 +84,7 @@ class Scheme:
             raise CommandError(f"column {target!r} holds fractions, which are not classes")
         schema = table.schema
         categories = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-        unused = {f"{name}.{part}" for name in kinds for part in UNUSED_DATE_PARTS} - kinds.keys()
+        unused = {f"{name}.{part}" for name in kinds for part in UNUSED} - kinds.keys()
         numbers = [name for name in schema.names if name not in {*categories, *unused}]
         categories = [name for name in categories if name != key]
         if not numbers and not categories:

@@ -18,8 +18,8 @@ from amforest._forest.inputs import (
     as_objects,
     as_rows,
     check_magnitudes,
+    holds_any,
     is_plain,
-    lists_columns,
     validate,
 )
 from amforest.distributed.key_rows import validate_keys
@@ -63,8 +63,9 @@ def read_features(estimator: Any, X: Any, keys: Any, state: KeyedState) -> Given
             frame, names = frame.select(state.names), state.names
         native = frame.to_native()
         with argument_named("X"):
-            _, table, _ = validate(estimator, native)
-        rows: Any = native if table.categories else table.numbers
+            schema, table, _ = validate(estimator, native)
+        is_plain_table = schema.columns is None and not table.categories
+        rows: Any = table.numbers if is_plain_table else native
     elif keys is None:
         raise ValueError(
             f"keys is None; X is a {type(X).__name__}, which has no column {state.key!r}: give the "
@@ -120,7 +121,7 @@ def _split_frame(frame: Any, key: str) -> tuple[list[Any], Any]:
 def _read_array(estimator: Any, X: Any) -> Any:
     if issparse(X):
         return X.tocsr()
-    if lists_columns(estimator.categorical_features):
+    if holds_any(X, estimator.categorical_features):
         return as_objects(X)
     if is_plain(X, 2) and X.size:
         return as_rows(X)

@@ -14,6 +14,7 @@ import amforest
 from amforest._core import RegressorForest, UnrestrictedRegressorForest
 from amforest._forest.categories import OTHERS, Categories
 from amforest._forest.class_labels import ClassLabels, NumberLabels
+from amforest._forest.column_kinds import AS_IT_IS, DROPPED, GivenColumns, Schema
 from amforest._forest.core_handle import (
     Core,
     Fitted,
@@ -23,10 +24,10 @@ from amforest._forest.core_handle import (
     is_adaptive_core,
     restore_core,
 )
+from amforest._forest.date_parts import OF_DATES, OF_TIMES
 from amforest._forest.early_rows import EarlyRows
 from amforest._forest.encoder import Encoder, NamedColumns
 from amforest._forest.estimator import Estimator
-from amforest._forest.inputs import Schema
 from amforest._forest.limits import MOST_ADDED_UP
 from amforest.model_io.json_values import (
     array_of,
@@ -58,15 +59,17 @@ _MODULES = {
 _MODEL = ("format", "library", "model", "params", "columns", "forest", "extra")
 _FOREST = ("params", "fitted", "core")
 _FITTED = ("n_features", "names", "categorical", "categories", "classes", "progress")
+_GIVEN = ("names", "parts")  # of the columns of X, where some are not features themselves
 _CLASSES = ("dtype", "labels")
 _COUNTS = "counts"  # of the rows of each class, if class_weight is "balanced"
 _COLUMNS = ("numbers", "categorical", "categories")
 _CORE = ("n_numbers", "categories", "n_samples", "options")
 _CLASS_CORE = (*_CORE, "n_classes", "capacity", "dirichlet")
+# Parameters that the first files of this format do not have, and their defaults.
+_NEWER = {"strict": True, "class_weight": None, "threshold": None}
 _PARTS = ("n_in_all", "held")  # of a forest whose other trees are elsewhere
 _ADAPTIVE = ("groups", "n_estimators", "n_candidates", "row_limit", "mixer_rate")
 _EARLY = "early_"  # the arrays of rows that a regressor keeps until its step is settled
-_LATER = ("class_weight", "threshold")  # parameters that a file has if they are not None
 _OTHERS = {"others": None}  # in the place of a category: that which stands for all others
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -143,11 +146,9 @@ def _columns_from_json(part: Any) -> NamedColumns:
 
 
 def _params_to_json(params: Mapping[str, Any]) -> Document:
-    return {
-        name: to_json(value, name)
-        for name, value in params.items()
-        if not (value is None and name in _LATER)
-    }
+    """Convert parameters; a newer one is skipped where it has its default, as in older files."""
+    given = {k: v for k, v in params.items() if k not in _NEWER or v is not _NEWER[k]}
+    return {name: to_json(value, name) for name, value in given.items()}
 
 
 def _params_from_json(part: Any, version: int) -> dict[str, Any]:
@@ -173,6 +174,8 @@ def _forest_to_document(model: Estimator) -> tuple[Document, Arrays]:
         "classes": _classes_to_json(labels) if isinstance(labels, ClassLabels) else None,
         "progress": list(handle.progress),
     }
+    if schema.columns is not None:
+        fitted["columns"] = _given_to_json(schema.columns)
     core_document, arrays = core_to_document(core)
     if (early := handle.fitted.early) is not None:
         arrays = {**arrays, **{_EARLY + name: a for name, a in early.to_arrays(core).items()}}
@@ -196,7 +199,7 @@ def _forest_from_document(
         if part["core"] is not None or arrays:
             raise ValueError("there is a forest, but nothing of how it was fitted")
         return model
-    has_keys(fitted, _FITTED)
+    has_keys(fitted, _FITTED + ("columns",) * ("columns" in as_kind(fitted, dict)))
     early_arrays = {k.removeprefix(_EARLY): a for k, a in arrays.items() if k.startswith(_EARLY)}
     arrays = {name: array for name, array in arrays.items() if not name.startswith(_EARLY)}
     core = core_from_document(
@@ -251,7 +254,38 @@ def _encoder_from_document(fitted: Document, core: Core) -> Encoder:
         if len(texts) != n_features or len(set(texts)) < n_features:
             raise ValueError("names must be as many as features, all different")
         names = np.array(texts, dtype=object)
-    return Encoder(Schema(np.isin(np.arange(n_features), indices), names), categories)
+    is_categorical = np.isin(np.arange(n_features), indices)
+    columns = _given_from_json(fitted["columns"], names) if "columns" in fitted else None
+    if columns is not None and len(columns.sources) != n_features:
+        raise ValueError("the columns of X do not fit the features")
+    return Encoder(Schema(is_categorical, names, columns), categories)
+
+
+def _given_to_json(columns: GivenColumns) -> Document:
+    names = None if columns.names is None else [str(name) for name in columns.names]
+    return {"names": names, "parts": [list(parts) for parts in columns.parts]}
+
+
+def _given_from_json(part: Any, features: NDArray[Any] | None) -> GivenColumns:
+    """Return the columns of X, if the features have the names that follow from theirs."""
+    has_keys(part, _GIVEN)
+    lists = [as_kind(parts, list) for parts in entry(part, "parts", list)]
+    parts = tuple(tuple(as_kind(suffix, str) for suffix in suffixes) for suffixes in lists)
+    if not all(suffixes in (AS_IT_IS, DROPPED, OF_DATES, OF_TIMES) for suffixes in parts):
+        raise ValueError("the parts of columns are those of dates")
+    if part["names"] is None:
+        names = None
+    else:
+        names = np.array([as_kind(name, str) for name in entry(part, "names", list)], dtype=object)
+        if len(names) != len(parts) or len(set(names)) < len(names):
+            raise ValueError("names must be as many as columns, all different")
+    columns = GivenColumns(names, parts)
+    expected = columns.feature_names()
+    if (None if expected is None else expected.tolist()) != (
+        None if features is None else features.tolist()
+    ):
+        raise ValueError("the names of features do not follow from those of columns")
+    return columns
 
 
 def _named_encoder(columns: NamedColumns, encoder: Encoder, core: Core, arrays: Arrays) -> Encoder:
@@ -264,7 +298,8 @@ def _named_encoder(columns: NamedColumns, encoder: Encoder, core: Core, arrays: 
         features = core.tree_columns[features]
     if features.max(initial=0) >= max(len(columns.of), 1):
         raise ValueError("a split is on a column that does not exist")
-    if encoder.schema.names is not None or encoder.categories is not None:
+    schema = encoder.schema
+    if schema.names is not None or schema.columns is not None or encoder.categories is not None:
         raise ValueError("names and categories belong to columns")
     return Encoder.of_named(columns)
 

@@ -74,15 +74,21 @@ def check_tree(forest: Estimator, tree: int) -> int:
 
 def get_feature_names(model: Any) -> list[str]:
     """Return the labels of axes and splits."""
-    names = getattr(model, "feature_names_in_", None)
+    names = getattr(model, "feature_names_", getattr(model, "feature_names_in_", None))
     if names is None:
-        return [f"feature {j}" for j in range(model.n_features_in_)]
+        return [f"feature {j}" for j in range(count_features(model))]
     return [str(name) for name in names]
+
+
+def count_features(model: Any) -> int:
+    """Return the number of features: a forest may split the columns of X, or drop some."""
+    is_categorical = getattr(model, "is_categorical_", None)
+    return int(model.n_features_in_) if is_categorical is None else len(is_categorical)
 
 
 def check_numeric(model: Any, *widths: int) -> None:
     """Raise an error unless the model has one of these numbers of features, all numeric."""
-    width = model.n_features_in_
+    width = count_features(model)
     if width not in widths:
         wanted = " or ".join(map(str, widths))
         raise ValueError(f"model has {width} features; a model with {wanted} can be drawn")

@@ -241,7 +241,7 @@ def _split_labels(layout: Layout, forest: Estimator | None) -> Iterator[tuple[Pl
         if forest is not None and forest.is_adaptive and forest.is_categorical_[j]:
             text = f"{names[j]} (encoded) ≤ {threshold}"
         elif categories and "category" in node.dtype.names and node["category"] >= 0:
-            keys = getattr(forest, "feature_names_in_", None)
+            keys = getattr(forest, "feature_names_", None)
             key = j if keys is None else keys[j]
             text = f"{names[j]} ≠ {categories[key][node['category']]}"
         yield (float(layout.x[v]), float(layout.end[v])), text

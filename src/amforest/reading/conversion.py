@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from amforest._forest.date_parts import split_dates
 from amforest._forest.limits import LARGEST_FEATURE
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -202,22 +203,16 @@ def expand_dates(table: pa.RecordBatch) -> pa.RecordBatch:
 
 def _date_parts(values: pa.Array) -> dict[str, pa.Array]:
     """Return the numbers of dates by the suffixes of their names."""
-    parts = {
-        ".year": pc.year(values),
-        ".month": pc.month(values),
-        ".day": pc.day(values),
-        ".weekday": pc.day_of_week(values),
-    }
-    if pa.types.is_timestamp(values.type):
-        second = pc.add(pc.second(values).cast(pa.float64()), pc.subsecond(values))
-        minute = pc.add(pc.minute(values).cast(pa.float64()), pc.divide(second, 60.0))
-        hour = pc.add(pc.hour(values).cast(pa.float64()), pc.divide(minute, 60.0))
-        parts |= {".hour": hour, ".minute": minute, ".second": second}
+    has_time = pa.types.is_timestamp(values.type)
+    local = pc.local_timestamp(values) if has_time and values.type.tz else values
+    parts = split_dates(local.to_numpy(zero_copy_only=False), has_time=has_time)
+    if has_time:
         microseconds = values.cast(TIME).cast(pa.int64()).cast(pa.float64(), safe=False)
-        parts[".time"] = pc.divide(microseconds, _DAY_IN_US)
+        time = pc.divide(microseconds, _DAY_IN_US)
     else:
-        parts[".time"] = values.cast(pa.int32())
-    return {suffix: part.cast(pa.float64()) for suffix, part in parts.items()}
+        time = values.cast(pa.int32()).cast(pa.float64())
+    numbers = {name: pa.array(part, from_pandas=True) for name, part in parts.items()}
+    return numbers | {".time": time}
 
 
 def _cast_valid(text: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Mask]:
