@@ -13,7 +13,6 @@ import numpy as np
 from rich.console import Console
 from rich.status import Status
 from rich.table import Table
-from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 
@@ -21,13 +20,13 @@ from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
 from amforest.cli.console import CommandError
 from amforest.cli.model_choice import infer_model
 from amforest.cli.run import NUMBER_METRICS
+from amforest.cli.run_baselines import hash_categories, stack_numbers
 from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import ADAPTIVE, AMF, ROWS_PER_BLOCK, Settings, open_source
 from amforest.evaluation import Progress, progressive_validation
 
 SKLEARN_ROWS = 100  # the batch of models of scikit-learn, which take as long for a single row
 ROWS_PER_CHECK = 100  # rows between two looks at the time budget
-HASHED_COLUMNS = 64  # of the categories, for models that need numbers
 Convert = Callable[[Scheme, Any], Any]  # from a table of features to those that a model takes
 
 
@@ -153,14 +152,8 @@ def _table(scheme: Scheme, table: Any) -> Any:
 
 def _matrix(scheme: Scheme, table: Any) -> Any:
     """Return numbers, 0 where they are missing, and hashed categories."""
-    columns = [table.column(name).to_numpy() for name in scheme.numbers]
-    numbers = np.nan_to_num(np.column_stack(columns) if columns else np.empty((len(table), 0)))
-    if not scheme.categories:
-        return numbers
-    words = zip(*(table.column(name).to_pylist() for name in scheme.categories), strict=True)
-    named = ([f"{n}={w}" for n, w in zip(scheme.categories, row, strict=True)] for row in words)
-    hasher = FeatureHasher(HASHED_COLUMNS, input_type="string")
-    return np.hstack([numbers, hasher.transform(named).toarray()])
+    numbers = np.nan_to_num(stack_numbers(scheme, table))
+    return np.hstack([numbers, hash_categories(scheme, table)])
 
 
 def _dicts(scheme: Scheme, table: Any) -> Any:

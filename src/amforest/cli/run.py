@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from amforest import Checkpoint
-from amforest._forest.losses import log_losses
 from amforest.cli.block_size import BlockSize
 from amforest.cli.console import Status, choose_view
 from amforest.cli.keyed_checkpoint import KeyedCheckpoint
 from amforest.cli.memory_history import MemoryRecorder
 from amforest.cli.model_choice import build_model, choose_coverage, read_first
 from amforest.cli.predictions import RowFile, format_labelled, prediction_columns
+from amforest.cli.report_records import ReportRecords
 from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import Settings, open_source
 from amforest.evaluation import Block, Evaluator, Loop, Progress
@@ -33,7 +33,7 @@ from amforest.model_io.interrupts import Interrupts
 from amforest.reading import Batch, Reject
 
 SECONDS_BETWEEN_STATS = 2.0
-KEPT = 10  # of the slowest and the worst rows
+KEPT = 10  # of the slowest rows
 ROWS_IN_REPORT = 10_000  # the last rows, whose predictions are kept
 NUMBER_METRICS = ("rmse", "mae", "r2")
 INTERVAL_METRICS = ("coverage", "interval_width")
@@ -72,8 +72,8 @@ class Session:
     coverage : float or None, default=None
         The part of the labels that intervals are to hold; None means no intervals.
     predictions, rejects : RowFile or None
-    records_memories : bool, default=False
-        Whether to record the weights of an adaptive forest's memories.
+    for_report : bool, default=False
+        Whether to record what a report shows.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Session:
         coverage: float | None = None,
         predictions: RowFile | None = None,
         rejects: RowFile | None = None,
-        records_memories: bool = False,
+        for_report: bool = False,
     ) -> None:
         self.model, self.scheme, self.coverage = model, scheme, coverage
         self.predictions, self.rejects = predictions, rejects
@@ -94,12 +94,12 @@ class Session:
         self.n_rejected = 0
         self.started = time.monotonic()
         self.slowest: list[tuple[float, int]] = []  # seconds per row, number of the row
-        self.worst: list[tuple[float, int, str, str]] = []  # loss, row, label, prediction
+        self.records = ReportRecords(scheme) if for_report else None
         self._columns = prediction_columns(scheme.task, coverage)
         self.evaluator = Evaluator(scheme.task, _choose_metrics(scheme.task, coverage))
         self._adapter = adapt(model, scheme.task, by_row=delay > 0, coverage=coverage)
         self.memories: MemoryRecorder | None = None
-        if records_memories and scheme.key is None and model.is_adaptive:
+        if for_report and scheme.key is None and model.is_adaptive:
             self._adapter = self.memories = MemoryRecorder(self._adapter)
         self.loop = Loop(
             self._adapter,
@@ -130,8 +130,11 @@ class Session:
                 self._reject(piece.rejects)
                 if len(piece):
                     start = time.perf_counter()
-                    X = self._adapter.convert_block(self.scheme.features(piece.X, piece.file))
-                    yield Block(X, self.scheme.labels(piece.y))
+                    table = self.scheme.features(piece.X, piece.file)
+                    labels = self.scheme.labels(piece.y)
+                    if self.records is not None:
+                        self.records.begin(piece, self.n_rows + 1, table, labels)
+                    yield Block(self._adapter.convert_block(table), labels)
                     self._block_size.update(len(piece), time.perf_counter() - start)
 
     def _pieces(self, batch: Batch) -> Iterator[Batch]:
@@ -155,27 +158,16 @@ class Session:
     # Predictions
 
     def _record(self, block: Block, prediction: Prediction | None) -> None:
-        """Write predictions, and keep the last and the worst of them."""
+        """Write predictions, and keep the last of them."""
         start, labels = self.n_rows + 1, block.y
         self.n_rows += len(labels)
         if prediction is not None:
-            self._keep_worst(start, labels, prediction.values, prediction.classes)
+            if self.records is not None:
+                self.records.record(start, labels, prediction)
             self._keep_recent(LabelledPredictions(labels, *prediction))
         if self.predictions is not None:
             n_columns = len(self._columns)
             self.predictions.write(format_labelled(start, labels, prediction, n_columns))
-
-    def _keep_worst(
-        self, start: int, labels: NDArray[Any], values: NDArray[Any], classes: Any
-    ) -> None:
-        if classes is None:
-            losses = (values - labels) ** 2
-        else:
-            columns = np.searchsorted(classes, labels)
-            losses = log_losses(values, np.where(np.isin(labels, classes), columns, len(classes)))
-        for i in np.argsort(losses)[::-1][:KEPT].tolist():
-            predicted = values[i] if classes is None else classes[values[i].argmax()]
-            _keep_largest(self.worst, (float(losses[i]), start + i, str(labels[i]), str(predicted)))
 
     def _keep_recent(self, latest: LabelledPredictions) -> None:
         self._recent.append(latest)
@@ -323,7 +315,7 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
                 stream.skip(state["counts"][1])
                 first, batches = [], iter(stream)
         session = _build_session(
-            settings, stack, model, state, is_resumed=not first, records_memories=for_report
+            settings, stack, model, state, is_resumed=not first, for_report=for_report
         )
         interrupts = stack.enter_context(Interrupts())
         title = f"Learning {settings.source_names(1, with_folders=False)}"
@@ -350,7 +342,7 @@ def _build_session(
     state: dict[str, Any],
     *,
     is_resumed: bool,
-    records_memories: bool,
+    for_report: bool,
 ) -> Session:
     scheme = Scheme.from_json(state["scheme"])
     coverage = choose_coverage(model, settings.coverage)
@@ -372,7 +364,7 @@ def _build_session(
         coverage=coverage,
         predictions=files[0],
         rejects=files[1],
-        records_memories=records_memories,
+        for_report=for_report,
     )
     if is_resumed:
         session.resume(state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -53,11 +53,16 @@ REFERENCES = ("href", "clip-path")  # attributes that name another node
 
 
 def draw_progress(
-    progress: Progress, metric: str, title: str, *, nominal: float | None = None
+    progress: Progress,
+    metric: str,
+    title: str,
+    *,
+    nominal: float | None = None,
+    drifts: Sequence[int] = (),
 ) -> str | None:
     """Draw a metric over all rows so far and over the last ones; None without enough points.
 
-    `nominal` is the value that it should have.
+    `nominal` is the value that it should have; `drifts` are rows to mark.
     """
     values = np.concatenate([progress.curve[metric], progress.curve[f"{metric}_window"]])
     if np.isfinite(values).sum() <= 2:
@@ -69,20 +74,23 @@ def draw_progress(
         if nominal is not None:
             ax.axhline(nominal, color=RED, linewidth=1.0)
             low, high = min(low, nominal - 0.02), max(high, nominal + 0.02)
-            ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
+            ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
         ax.set(xlim=(0, progress.curve["row"][-1]), ylim=(low, high), ylabel="")
+        _mark(ax, drifts)
         _align(ax, above=0.1)
-        last = f"{progress.metrics[metric]:.5g} over all rows"
+        last = f"{progress.metrics[metric]:.3g} over all rows"
         return _svg(ax, f"{title} against rows learned: {last} at the end", f"progress-{metric}")
 
 
-def draw_memories(history: Mapping[str, NDArray[Any]]) -> str | None:
+def draw_memories(history: Mapping[str, NDArray[Any]], *, drifts: Sequence[int] = ()) -> str | None:
     """Draw the weights of the memories over the rows as strips; None without enough points.
 
     Parameters
     ----------
     history : mapping
         Numbers of rows under "row", and the weights of each memory under its name.
+    drifts : sequence of int
+        Rows to mark.
     """
     rows, weights = history["row"], {k: v for k, v in history.items() if k != "row"}
     if len(rows) <= 2:
@@ -108,9 +116,16 @@ def draw_memories(history: Mapping[str, NDArray[Any]]) -> str | None:
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.grid(axis="x", alpha=0.25, linewidth=0.6)
+        _mark(ax, drifts)
         _align(ax, above=0.05)
         label = f"Weights of the memories against rows learned: {last} has the largest at the end"
         return _svg(ax, label, "memories")
+
+
+def _mark(ax: Axes, rows: Sequence[int]) -> None:
+    """Mark rows at which there was drift."""
+    for row in rows:
+        ax.axvline(row, color=RED, linewidth=1.2, linestyle=(0, (1, 1.5)))
 
 
 def _align(ax: Axes, *, above: float) -> None:
@@ -169,7 +184,7 @@ def draw_intervals(labels: Floats, predictions: Floats, intervals: Floats, last_
 def draw_residuals(labels: Floats, predictions: Floats, last_row: int) -> tuple[str, str, str]:
     """Draw residuals against rows and against predictions, and their histogram."""
     errors = labels - predictions
-    about = f"median {np.median(errors):.5g}, standard deviation {errors.std():.5g}"
+    about = f"median {np.median(errors):.3g}, standard deviation {errors.std():.3g}"
     rows = np.arange(last_row - len(labels), last_row) + 1
     with _drawing(WIDTH, HEIGHT) as ax:
         _scatter(ax, rows.astype(np.float64), errors)

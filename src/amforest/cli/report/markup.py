@@ -34,15 +34,17 @@ def name(value: object, longest: int = LONGEST) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number with five digits, and with all digits for machines."""
+    """Return a number with three digits, and with all digits for machines."""
     if value is None or math.isnan(value):
         return NOTHING
     return f'<data value="{value!r}">{rounded(value)}</data>'
 
 
 def rounded(value: float) -> str:
-    """Return a number with five digits."""
-    words = f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.5g}"
+    """Return a number with three significant digits."""
+    words = f"{value:.3g}"
+    if 1e3 <= abs(float(words)) < 1e9:
+        words = f"{float(words):,.0f}"
     return "0" if words == "-0" else words.replace("-", "−")
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest.cli.model_summary import summarize_features, summarize_memories
+from amforest.cli.model_summary import summarize_memories
 from amforest.cli.report import figures
+from amforest.cli.report.importance import N_SHUFFLES, Importance, measure_importance
 from amforest.cli.report.markup import (
     NOTHING,
     bar,
@@ -29,12 +30,14 @@ from amforest.cli.report.markup import (
     name,
     number,
     paragraph,
+    rounded,
     section,
     side_by_side,
     table,
     text,
     timing,
 )
+from amforest.cli.report.verdict import build_verdict
 from amforest.cli.run import INTERVAL_METRICS, LabelledPredictions, Outcome, percent
 from amforest.cli.scheme import CLASSIFICATION
 from amforest.cli.settings import Settings
@@ -42,6 +45,7 @@ from amforest.evaluation import Progress
 from amforest.plotting.curves import METRIC_LABELS
 
 MOST_FEATURES = 50
+MOST_VALUES = 12  # of a worst row
 MOST_CLASSES = 20  # with rows and columns of their own
 UPRIGHT_CLASSES = 8  # with more, names are written vertically
 LONGEST_CLASS = 40  # characters of a class in the head of a column
@@ -56,12 +60,13 @@ def build_content(outcome: Outcome, folder: Path) -> dict[str, str]:
     recent = session.recent() if count_predictions(outcome) else None
     parts = [
         _head(outcome),
-        _run(outcome, folder, session.model.stats() if is_fitted else None),
+        build_verdict(outcome),
         _metrics(outcome),
         "" if recent is None else _intervals(outcome, recent),
         "" if recent is None else _predictions(outcome, recent),
-        _features(session.model) if has_trees else "",
+        _features(outcome) if has_trees else "",
         _rows(outcome),
+        _run(outcome, folder, session.model.stats() if is_fitted else None),
         _details(session.model),
     ]
     title = f"{session.scheme.target} · {outcome.settings.source_names()}"
@@ -100,7 +105,7 @@ def _run(outcome: Outcome, folder: Path, stats: dict[str, Any] | None) -> str:
         ("Target", name(session.scheme.target)),
         ("Task", session.scheme.task),
         ("Rows", count(session.n_rows) + (", stopped early" if outcome.status else "")),
-        ("Rejected rows", rejected),
+        *([("Rejected rows", rejected)] if session.n_rejected else []),
         ("Time", timing(_times(outcome))),
         ("Speed", timing(f"{_rate(progress.n_rows, progress.seconds)} rows per second")),
     ]
@@ -127,7 +132,7 @@ def _times(outcome: Outcome) -> str:
 
 
 def _rate(n_rows: int, seconds: float) -> str:
-    return f"{n_rows / seconds:,.0f}" if seconds > 0 else NOTHING
+    return rounded(n_rows / seconds) if seconds > 0 else NOTHING
 
 
 def build_command(settings: Settings, folder: Path) -> str:
@@ -175,15 +180,23 @@ def _metrics(outcome: Outcome) -> str:
         (_title(m, outcome.session.coverage), number(v), number(progress.window[m]))
         for m, v in progress.metrics.items()
     ]
+    drifts = _drift_rows(outcome)
     curves = [
         figure(svg, "", title=_title(m))
         for m in progress.metrics
-        if m not in INTERVAL_METRICS and (svg := figures.draw_progress(progress, m, _title(m)))
+        if m not in INTERVAL_METRICS
+        and (svg := figures.draw_progress(progress, m, _title(m), drifts=drifts))
     ]
     key = paragraph(_line_styles(progress), "key")
     shown = table(caption, ["Metric", "all rows", last], rows, "narrow")
     pictures = key + side_by_side(*curves, *_memories(outcome)) if curves else ""
     return section("metrics", "Metrics", shown, pictures)
+
+
+def _drift_rows(outcome: Outcome) -> list[int]:
+    """Return the rows at which figures mark drift."""
+    records = outcome.session.records
+    return [] if records is None else [drift.since for drift in records.drift.drifts]
 
 
 def _line_styles(progress: Progress) -> str:
@@ -194,7 +207,9 @@ def _line_styles(progress: Progress) -> str:
 def _memories(outcome: Outcome) -> list[str]:
     """Return a picture of the weights of an adaptive forest's memories, and a table of them."""
     session = outcome.session
-    svg = figures.draw_memories(session.memories.history()) if session.memories else None
+    if session.memories is None:
+        return []
+    svg = figures.draw_memories(session.memories.history(), drifts=_drift_rows(outcome))
     if svg is None:
         return []
     memories = summarize_memories(session.model)
@@ -240,7 +255,9 @@ def _intervals(outcome: Outcome, recent: LabelledPredictions) -> str:
     n_shown = min(len(recent.labels), figures.ROWS_IN_BAND)
     title = f"The last {count(n_shown)} rows"
     blocks = [figure(svg, words, title=title, is_broad=True)]
-    curve = figures.draw_progress(progress, "coverage", "Coverage", nominal=session.coverage)
+    curve = figures.draw_progress(
+        progress, "coverage", "Coverage", nominal=session.coverage, drifts=_drift_rows(outcome)
+    )
     if curve is not None:
         words = f"The red line is {asked}, as requested. {_line_styles(progress)}"
         blocks.append(figure(curve, words, title="Coverage"))
@@ -338,57 +355,76 @@ def _confusion(names: list[str], counts: NDArray[np.int64], n_others: int) -> st
 
 def _heat(n: int, fraction: float) -> str:
     if not n:
-        return '<td class="zero">0</td>'
+        return "<td></td>"
     return f'<td style="--fraction: {fraction:.3f}">{count(n)}</td>'
 
 
 # Features, and single rows
 
 
-def _features(model: Any) -> str:
-    uses = summarize_features(model)
-    most_splits = max(use.n_splits for use in uses) or 1
-    most_reach = max(use.reach for use in uses) or 1.0
-    rows = [
-        [
-            name(use.name),
-            bar(count(use.n_splits), use.n_splits / most_splits),
-            bar(f"{use.reach:.2f}", use.reach / most_reach),
-            NOTHING if use.first_depth is None else str(use.first_depth),
-            NOTHING if use.mean_depth is None else f"{use.mean_depth:.1f}",
-        ]
-        for use in uses[:MOST_FEATURES]
-    ]
+def _features(outcome: Outcome) -> str:
+    """Return the growth of the loss if a column is shuffled, for the columns that matter."""
+    session = outcome.session
+    if session.records is None or not session.records.has_rows:
+        return ""
+    found = measure_importance(session.model, *session.records.last_rows())
+    used = [one for one in found if one.is_positive][:MOST_FEATURES]
+    loss = "log-loss" if session.scheme.task == CLASSIFICATION else "squared error"
     caption = (
-        "Number of splits in all trees, splits on the path of an average row down a tree, and "
-        "depth of the splits (the root has depth 0)."
+        f"How much the mean {loss} of the final model on the last rows grows if a column is "
+        f"shuffled: mean over {N_SHUFFLES} shuffles, and its standard error."
     )
-    if len(uses) > MOST_FEATURES:
-        caption += f" {count(len(uses) - MOST_FEATURES)} more features are not shown."
-    heads = ["Feature", "splits", "splits per path", "first depth", "mean depth"]
-    return section("features", "Features", table(caption, heads, rows, "features"))
+    heads = ["Feature", f"growth of the {loss}", "±"]
+    shown = table(caption, heads, _importance_rows(used), "features") if used else ""
+    others = [one.name for one in found if not one.is_positive]
+    rest = f"Columns without effect: {', '.join(map(name, others[:MOST_FEATURES]))}."
+    return section("features", "Features that matter", shown, paragraph(rest) if others else "")
+
+
+def _importance_rows(used: list[Importance]) -> list[list[str]]:
+    return [
+        [name(one.name), bar(number(one.growth), one.growth / used[0].growth), number(one.error)]
+        for one in used
+    ]
 
 
 def _rows(outcome: Outcome) -> str:
     session = outcome.session
     is_class = session.scheme.task == CLASSIFICATION
     worst = [
-        [count(row), _value(label, is_class), _value(predicted, is_class), number(loss)]
-        for loss, row, label, predicted in session.worst
+        [
+            count(row.row),
+            count(row.line),
+            _value(str(row.label), is_class),
+            _value(str(row.predicted), is_class),
+            number(row.loss),
+            f'<td class="values">{_describe(row.features)}</td>',
+        ]
+        for row in (session.records.worst if session.records else [])
     ]
     slowest = [[count(row), timing(f"{1e3 * seconds:.3g} ms")] for seconds, row in session.slowest]
     measure = "−log of the predicted probability of the label" if is_class else "squared error"
     blocks = []
     if worst:
         caption = f"The worst predictions. The loss is the {measure}."
-        blocks.append(table(caption, ["Row", "label", "prediction", "loss"], worst))
+        heads = ["Row", "line", "label", "prediction", "loss", "features"]
+        blocks.append(table(caption, heads, worst, "worst"))
     if slowest:
         caption = (
             "The slowest rows. Rows are learned in blocks: the time is the mean of a block, the "
             "row is its last one."
         )
         blocks.append(table(caption, ["Row", "time"], slowest, "slowest"))
-    return section("rows", "Worst and slowest rows", side_by_side(*blocks)) if blocks else ""
+    return section("rows", "Worst and slowest rows", *blocks) if blocks else ""
+
+
+def _describe(features: dict[str, Any]) -> str:
+    """Return the values of a row, those of its first columns if there are many."""
+    pairs = [
+        f"{name(key)} = {rounded(v) if isinstance(v, float) else text(v, LONGEST_CLASS)}"
+        for key, v in list(features.items())[:MOST_VALUES]
+    ]
+    return ", ".join(pairs) + (", …" if len(features) > MOST_VALUES else "")
 
 
 def _value(words: str, is_class: bool) -> str:
