@@ -352,7 +352,7 @@ def test_the_history_of_a_long_run_is_bounded():
         memory_names_, memory_weights_ = ["all", "15"], np.array([0.5, 0.25])
 
     class Adapter:
-        model, task, classes = Model(), "classification", None
+        model, task, classes, learns_late_rows = Model(), "classification", None, True
 
         def learn(self, block: Any) -> None:
             pass
