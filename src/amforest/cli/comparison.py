@@ -15,7 +15,7 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 
 from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
-from amforest.cli.console import CommandError
+from amforest.cli.console import CommandError, Notes
 from amforest.cli.model_choice import infer_model
 from amforest.cli.run import NUMBER_METRICS
 from amforest.cli.scheme import CLASSIFICATION, Scheme
@@ -33,6 +33,7 @@ def compare(
     """Test, then train each model on the same rows; return the results by name."""
     if "-" in settings.source:
         raise CommandError("standard input can be read only once: compare needs files")
+    notes = Notes(console, quiet=False)
     forests = _forests(settings)
     _, scheme = forests["AMF"]  # others need scaled numbers, too
     others = _others(scheme.task)
@@ -45,7 +46,7 @@ def compare(
         with console.status(f"{name} …"), np.errstate(all="ignore"):
             results[name] = progressive_validation(
                 model,
-                _batches(settings, own, convert),
+                _batches(settings, own, convert, notes),
                 metrics=None if scheme.task == CLASSIFICATION else NUMBER_METRICS,
                 classes=None if name in forests else classes,
                 batch_size=SKLEARN_ROWS if type(model).__module__.startswith("sklearn") else None,
@@ -88,11 +89,14 @@ def _others(task: str) -> dict[str, tuple[Any, Convert]]:
     return others
 
 
-def _batches(settings: Settings, scheme: Scheme, convert: Convert) -> Iterator[tuple[Any, Any]]:
+def _batches(
+    settings: Settings, scheme: Scheme, convert: Convert, notes: Notes
+) -> Iterator[tuple[Any, Any]]:
     """Read the stream from its beginning."""
     scheme = scheme.restarted()
     with open_source(settings, scheme.kinds) as stream:
         for batch in stream:
+            notes.show(stream.notes)
             for piece in batch.pieces(ROWS_PER_BLOCK):
                 if len(piece):
                     table = scheme.features(piece.X, piece.file)
