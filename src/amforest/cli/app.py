@@ -66,6 +66,16 @@ Format = Annotated[
     str | None,
     typer.Option(help="csv, tsv, ndjson, parquet or arrow. Default: from the file name."),
 ]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="Separator of fields in CSV, such as ; or tab. Default: detected."),
+]
+Decimal = Annotated[
+    str | None, typer.Option(help="Decimal mark in CSV: . or ,. Default: detected.")
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Encoding of text, such as cp1252. Default: detected.")
+]
 Coverage = Annotated[
     float | None,
     typer.Option(
@@ -137,6 +147,9 @@ def run(
     ] = None,
     types: Types = None,
     format: Format = None,  # noqa: A002
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     scale: Annotated[
         bool | None,
         typer.Option(
@@ -217,6 +230,9 @@ def run(
             max_bytes=max_bytes,
             types=types,
             format=format,
+            delimiter=delimiter,
+            decimal=decimal,
+            encoding=encoding,
             scale=scale,
             delay=delay,
             coverage=_check_coverage(coverage),
@@ -256,6 +272,9 @@ def predict(
         ),
     ] = "-",
     format: Format = None,  # noqa: A002
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     coverage: Coverage = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -275,6 +294,9 @@ def predict(
             source,
             output,
             format=format,
+            delimiter=delimiter,
+            decimal=decimal,
+            encoding=encoding,
             coverage=_check_coverage(coverage),
             console=console,
             quiet=quiet,
@@ -331,6 +353,9 @@ def compare(
     drop: Drop = None,
     types: Types = None,
     format: Format = None,  # noqa: A002
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     seconds: Annotated[
         float | None,
         typer.Option(
@@ -361,6 +386,9 @@ def compare(
             drop=tuple(drop or ()),
             types=types,
             format=format,
+            delimiter=delimiter,
+            decimal=decimal,
+            encoding=encoding,
         )
         check_file("--plot", plot)
         compared = comparison.compare(settings, console, max_rows=rows, seconds=seconds)
@@ -387,6 +415,8 @@ def _summarize(outcome: Outcome) -> dict[str, Any]:
         "task": session.scheme.task,
         "rows": session.n_rows,
         "rejected": session.n_rejected,
+        "rejected_by_reason": session.reject_summary.to_json(),
+        "notes": outcome.notes,
         "interrupted": outcome.status != 0,
         "metrics": {name: _finite(value) for name, value in progress.metrics.items()},
         "last_rows": {name: _finite(value) for name, value in progress.window.items()},

@@ -17,7 +17,7 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 
 from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
-from amforest.cli.console import CommandError
+from amforest.cli.console import CommandError, Notes
 from amforest.cli.model_choice import infer_model
 from amforest.cli.run import NUMBER_METRICS
 from amforest.cli.run_baselines import hash_categories, stack_numbers
@@ -68,6 +68,7 @@ def compare(
     """Test, then train each model on the same rows, each for at most some seconds."""
     if "-" in settings.source:
         raise CommandError("standard input can be read only once: compare needs files")
+    notes = Notes(console, quiet=False)
     forests = _forests(settings)
     _, scheme = forests["AMF"]  # others need scaled numbers, too
     others = _others(scheme.task)
@@ -82,7 +83,7 @@ def compare(
         with console.status(f"{name} …") as shown, np.errstate(all="ignore"):
             results[name] = progressive_validation(
                 model,
-                budget.limit(_batches(settings, own, convert, n_rows)),
+                budget.limit(_batches(settings, own, convert, n_rows, notes)),
                 metrics=None if scheme.task == CLASSIFICATION else NUMBER_METRICS,
                 classes=None if name in forests else classes,
                 batch_size=SKLEARN_ROWS if is_sklearn else n_rows,
@@ -134,12 +135,13 @@ def _others(task: str) -> dict[str, tuple[Any, Convert]]:
 
 
 def _batches(
-    settings: Settings, scheme: Scheme, convert: Convert, n_rows: int
+    settings: Settings, scheme: Scheme, convert: Convert, n_rows: int, notes: Notes
 ) -> Iterator[tuple[Any, Any]]:
     """Read the stream from its beginning, so many rows at a time."""
     scheme = scheme.restarted()
     with open_source(settings, scheme.kinds) as stream:
         for batch in stream:
+            notes.show(stream.notes)
             for piece in batch.pieces(n_rows):
                 if len(piece):
                     table = scheme.features(piece.X, piece.file)

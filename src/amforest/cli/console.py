@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -57,6 +57,30 @@ def _describe(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory"
     return " ".join(str(error).split())
+
+
+class Notes:
+    """Print the notes of a stream, each once.
+
+    Parameters
+    ----------
+    console : Console
+    quiet : bool
+        Whether to keep them without printing.
+    """
+
+    def __init__(self, console: Console, *, quiet: bool) -> None:
+        self._console, self._quiet = console, quiet
+        self.shown: list[str] = []
+
+    def show(self, notes: Iterable[str]) -> None:
+        """Print those that were not shown before."""
+        for note in notes:
+            if note in self.shown:
+                continue
+            self.shown.append(note)
+            if not self._quiet:
+                self._console.print(f"Note: {note}", highlight=False, markup=False, soft_wrap=True)
 
 
 # Progress

@@ -11,11 +11,11 @@ from sklearn.base import is_regressor
 
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest.cli.console import CommandError
-from amforest.cli.scheme import CLASSIFICATION, Scheme, load_with_scheme
+from amforest.cli.scheme import CLASSIFICATION, Scheme, drop_unique_text, load_with_scheme
 from amforest.cli.settings import ADAPTIVE, AMF, COVERAGE, Settings, open_source
 from amforest.distributed import KeyedForests
 from amforest.distributed.keyed_state import holds_models
-from amforest.reading import Batch
+from amforest.reading import Batch, Stream, parse_types
 
 ROWS_FOR_TASK = 100  # whose labels tell whether they are classes or numbers
 
@@ -23,7 +23,8 @@ ROWS_FOR_TASK = 100  # whose labels tell whether they are classes or numbers
 def infer_model(settings: Settings) -> tuple[Any, Scheme]:
     """Return a model for a stream, and its scheme, from the first rows."""
     with open_source(settings) as stream:
-        model, state = build_model(settings, read_first(settings, iter(stream)), stream.schema)
+        kinds, _ = choose_kinds(settings, stream)
+        model, state = build_model(settings, read_first(settings, iter(stream)), kinds)
     return model, Scheme.from_json(state["scheme"])
 
 
@@ -38,6 +39,13 @@ def read_first(settings: Settings, batches: Iterator[Batch]) -> list[Batch]:
     if not sum(map(len, first)):
         raise CommandError("there are no rows with a label")
     return first
+
+
+def choose_kinds(settings: Settings, stream: Stream) -> tuple[dict[str, str], list[str]]:
+    """Return the columns to learn from, with their kinds, and a note on each that is dropped."""
+    types = parse_types(settings.types) if settings.types else {}
+    kept = {settings.target_column(), settings.key, *settings.use, *types}
+    return drop_unique_text(stream.columns, kept)
 
 
 def build_model(

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from sklearn.base import is_classifier
 
-from amforest.cli.console import CommandError, Status, choose_view
+from amforest.cli.console import CommandError, Notes, Status, choose_view
 from amforest.cli.model_choice import choose_coverage
+from amforest.cli.reject_summary import RejectSummary
 from amforest.cli.scheme import CLASSIFICATION, load_with_scheme
 from amforest.cli.settings import ROWS_PER_BLOCK, find_source
 from amforest.evaluation.adapters import Prediction
@@ -158,6 +159,9 @@ def predict(
     output: str,
     *,
     format: str | None,  # noqa: A002
+    delimiter: str | None,
+    decimal: str | None,
+    encoding: str | None,
     coverage: float | None,
     console: Console,
     quiet: bool,
@@ -167,10 +171,20 @@ def predict(
     coverage = choose_coverage(model, coverage)
     kinds = {name: kind for name, kind in scheme.kinds.items() if name != scheme.target}
     file = RowFile(output, ("row", *prediction_columns(scheme.task, coverage)))
-    stream = open_stream(find_source(source), format=format, types=kinds, columns=list(kinds))
-    status = Status()
+    stream = open_stream(
+        find_source(source),
+        format=format,
+        types=kinds,
+        columns=list(kinds),
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+    )
+    status, rejects, notes = Status(), RejectSummary(), Notes(console, quiet=quiet)
+    notes.show(stream.notes)
     with stream, choose_view(console, f"Predicting {scheme.target}", quiet=quiet) as view:
         for batch in stream:
+            rejects.add(batch.rejects)
             for piece in batch.pieces(ROWS_PER_BLOCK):
                 if not len(piece):
                     continue
@@ -182,4 +196,7 @@ def predict(
             status = replace(status, bytes_read=read, bytes_total=total)
             view.show(replace(status, rejected=stream.n_rejected))
     file.close()
+    notes.show(stream.notes)
+    if not quiet:
+        rejects.show(console)
     return status.rows

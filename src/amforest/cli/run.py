@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -17,11 +17,12 @@ from rich.console import Console
 
 from amforest import Checkpoint
 from amforest.cli.block_size import BlockSize
-from amforest.cli.console import Status, choose_view
+from amforest.cli.console import Notes, Status, choose_view
 from amforest.cli.keyed_checkpoint import KeyedCheckpoint
 from amforest.cli.memory_history import MemoryRecorder
-from amforest.cli.model_choice import build_model, choose_coverage, read_first
+from amforest.cli.model_choice import build_model, choose_coverage, choose_kinds, read_first
 from amforest.cli.predictions import RowFile, format_labelled, prediction_columns
+from amforest.cli.reject_summary import RejectSummary
 from amforest.cli.report_records import ReportRecords
 from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import Settings, open_source
@@ -58,6 +59,7 @@ class Outcome:
     session: Session
     progress: Progress
     status: int  # to exit with
+    notes: list[str] = field(default_factory=list)  # on the stream
 
 
 class Session:
@@ -92,6 +94,8 @@ class Session:
         self.n_rows = 0  # predicted, in this run and those it resumes
         self.n_resumed = 0  # of them, in the runs before
         self.n_rejected = 0
+        self.reject_summary = RejectSummary()
+        self.bytes_read = 0  # of the stream, up to the last row that was learned
         self.started = time.monotonic()
         self.slowest: list[tuple[float, int]] = []  # seconds per row, number of the row
         self.records = ReportRecords(scheme) if for_report else None
@@ -128,6 +132,7 @@ class Session:
                 if interrupts.received:
                     return
                 self._reject(piece.rejects)
+                self.bytes_read = piece.bytes_read
                 if len(piece):
                     start = time.perf_counter()
                     table = self.scheme.features(piece.X, piece.file)
@@ -152,6 +157,7 @@ class Session:
 
     def _reject(self, rejects: tuple[Reject, ...]) -> None:
         self.n_rejected += len(rejects)
+        self.reject_summary.add(rejects)
         if self.rejects is not None and rejects:
             self.rejects.write((r.file, r.line, r.reason, r.text) for r in rejects)
 
@@ -198,6 +204,7 @@ class Session:
         return {
             "scheme": self.scheme.to_json(),
             "counts": [self.n_rows, self.n_rows, self.n_rejected],  # of predicted and read rows
+            "reject_reasons": self.reject_summary.to_json(),
             "sizes": [0 if file is None else file.size for file in files],
             "waiting": [
                 [list(row), label]
@@ -210,6 +217,7 @@ class Session:
         """Continue a run from the state of a checkpoint."""
         self.n_rows, _, self.n_rejected = state["counts"]
         self.n_resumed = self.n_rows
+        self.reject_summary.restore(state.get("reject_reasons", []))  # absent in older checkpoints
         if waiting := state["waiting"]:
             table = pa.concat_tables(self.scheme.row_table(row) for row, _ in waiting)
             for k in range(len(self.scheme.numbers), table.num_columns):  # as in a stream
@@ -299,7 +307,10 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
         stream = stack.enter_context(open_source(settings))
         batches = iter(stream)
         first = read_first(settings, batches)
-        model, state = build_model(settings, first, stream.schema)
+        kinds, dropped = choose_kinds(settings, stream)
+        notes = Notes(console, quiet=settings.quiet)
+        notes.show(stream.notes + dropped)
+        model, state = build_model(settings, first, kinds)
         checkpoint: Checkpoint[Any] | KeyedCheckpoint | None = None
         if settings.checkpoint is not None:
             if settings.key is None:
@@ -324,15 +335,18 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
         def after_block() -> None:
             if checkpoint is not None:
                 _step(checkpoint, session)
-            view.show(session.status(stream.bytes_read, stream.bytes_total))
+            view.show(session.status(session.bytes_read, stream.bytes_total))
 
         progress = session.run(chain(first, batches), interrupts, after_block)
         if checkpoint is not None:
             checkpoint.extra = session.to_json()
-        view.show(session.status(stream.bytes_read, stream.bytes_total, final=True))
+        view.show(session.status(session.bytes_read, stream.bytes_total, final=True))
+    notes.show(stream.notes)
+    if not settings.quiet:
+        session.reject_summary.show(console)
     if settings.save is not None:
         _save(session, settings.save)
-    return Outcome(settings, session, progress, interrupts.exit_status)
+    return Outcome(settings, session, progress, interrupts.exit_status, notes.shown)
 
 
 def _build_session(

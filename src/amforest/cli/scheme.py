@@ -9,6 +9,7 @@ The adaptive forest, which scales features itself, gets them as they are.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +19,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from amforest._forest.date_parts import UNUSED
+from amforest._forest.unique_text import is_nearly_unique
 from amforest.cli.console import CommandError, suggest
 from amforest.distributed import KeyedForests
 from amforest.distributed.keyed_state import holds_models
 from amforest.model_io import atomic_write, model_file
+from amforest.reading import Column
 
 Floats = NDArray[np.float64]
 
@@ -83,10 +86,10 @@ class Scheme:
         if task == CLASSIFICATION and labels.dtype.kind == "f" and not whole:
             raise CommandError(f"column {target!r} holds fractions, which are not classes")
         schema = table.schema
-        categories = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         unused = {f"{name}.{part}" for name in kinds for part in UNUSED} - kinds.keys()
-        numbers = [name for name in schema.names if name not in {*categories, *unused}]
-        categories = [name for name in categories if name != key]
+        numbers = [name for name in schema.names if name not in {*texts, *unused}]
+        categories = [name for name in texts if name != key and name in kinds]
         if not numbers and not categories:
             raise CommandError("there is no column beside the target to learn from")
         whole = task == CLASSIFICATION and whole
@@ -152,6 +155,31 @@ class Scheme:
                 "the model was not saved by `amforest run`: its columns are not known"
             ) from error
         return scheme
+
+
+def drop_unique_text(
+    columns: Sequence[Column], kept: Collection[str | None]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the kinds of columns without text that names rows, and a note on each of these.
+
+    If no other column is left to learn from, all are kept, as are those in `kept`.
+    """
+    unique = [
+        column
+        for column in columns
+        if column.kind == "category"
+        and column.name not in kept
+        and is_nearly_unique(column.n_distinct, column.n_known)
+    ]
+    kinds = {column.name: column.kind for column in columns}
+    rest = {name: kind for name, kind in kinds.items() if name not in {c.name for c in unique}}
+    if len(rest) <= 1:  # the target
+        return kinds, []
+    return rest, [
+        f"column {column.name!r} is dropped: {column.n_distinct:,} of its first "
+        f"{column.n_known:,} values differ; --types {column.name}=category keeps it"
+        for column in unique
+    ]
 
 
 def load_with_scheme(path: str) -> tuple[Any, dict[str, Any], Scheme]:

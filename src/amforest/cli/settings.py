@@ -42,6 +42,9 @@ class Settings:
     max_bytes: int | None = None  # of the models of keys in memory
     types: str | None = None
     format: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
     scale: bool | None = None  # None: as the model needs it
     delay: int = 0
     coverage: float | None = None  # None: 0.9, where the model predicts intervals
@@ -92,6 +95,9 @@ def open_source(settings: Settings, kinds: dict[str, str] | None = None) -> Stre
         drop=list(settings.drop) or None,
         target=target,
         strict=settings.strict,
+        delimiter=settings.delimiter if settings.source else None,
+        decimal=settings.decimal if settings.source else None,
+        encoding=settings.encoding if settings.source else None,
     )
 
 

@@ -60,6 +60,9 @@ class CsvReader:
         header = self._records.pop_header()
         if header is None:
             raise EmptyFileError(f"{self.file} is empty")
+        is_binary = re.search(rb"[\0-\x08\x0e-\x1f]", header) and not is_utf8(header)
+        if is_binary or b"\0" in header:
+            raise StreamError(f"{self.file} is not CSV: its first line is not UTF-8 text")
         self.names = self._parse_header(self._decoder.decode_header(header))
         if dialect.delimiter is None and self._delimiter != ",":
             mark = {"\t": "a tab"}.get(self._delimiter, repr(self._delimiter))
@@ -125,7 +128,7 @@ class CsvReader:
         return self._decimals
 
     def _parse_header(self, header: bytes) -> list[str]:
-        if b"\0" in header or not is_utf8(header):
+        if not is_utf8(header):
             raise StreamError(f"{self.file} is not CSV: its first line is not UTF-8 text")
         text = io.StringIO(header.decode(), newline="")
         (fields,) = csv.reader(text, delimiter=self._delimiter)

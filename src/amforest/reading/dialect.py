@@ -234,8 +234,7 @@ def find_decimals(texts: Mapping[str, pa.Array], delimiter: str) -> Decimals:
     clear = [name for name, text in fitting.items() if not _all_match(text, _LIKE_THOUSANDS)]
     if clear and delimiter != ",":
         with_points = (name for name, text in columns.items() if _has_points(text))
-        example = _first_match(fitting[clear[0]])
-        note = f"numbers are read with decimal commas, such as {example!r} in column {clear[0]!r}"
+        note = f"numbers are read with decimal commas, as in column {clear[0]!r}"
         return Decimals(True, frozenset(with_points), (note,))
     notes = (
         f"column {name!r}: {_first_match(text)!r} is not read as a number with a decimal comma, "
