@@ -79,7 +79,7 @@ def test_a_tortured_table_is_learned_and_notes_name_what_was_done(encoding, word
         assert text in out.stderr
     assert [(r["reason"], r["rows"], r["first_line"]) for r in summary["rejected_by_reason"]] == [
         ("column 'größe': a value is not a number", 2, 42),
-        ("2 fields instead of 7", 1, 82),
+        ("2 fields instead of 7", 1, 83),
         ("column 'klasse': the label is missing", 1, 93),
     ]
     assert "Rejected 2 rows, the first at" in out.stderr
