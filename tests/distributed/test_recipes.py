@@ -74,7 +74,9 @@ def test_a_ray_data_set_is_learned_once_over_two_runs(cluster, tmp_path):
 
 @pytest.mark.parametrize("n_shards", [0, 2])
 def test_a_server_learns_each_position_once(cluster, tmp_path, n_shards):
-    pytest.importorskip("starlette", reason=f"ray[serve] is not installed: {WAY}")
+    pytest.importorskip(
+        "ray.serve", exc_type=ImportError, reason=f"ray[serve] is not installed: {WAY}"
+    )
     from examples import ray_serve
 
     rows, labels = labelled_rows(30)
@@ -97,7 +99,9 @@ def test_a_server_learns_each_position_once(cluster, tmp_path, n_shards):
 
 
 def test_a_deployment_predicts_while_it_learns(cluster, tmp_path):
-    pytest.importorskip("starlette", reason=f"ray[serve] is not installed: {WAY}")
+    pytest.importorskip(
+        "ray.serve", exc_type=ImportError, reason=f"ray[serve] is not installed: {WAY}"
+    )
     from examples import ray_serve
     from ray import serve
 
