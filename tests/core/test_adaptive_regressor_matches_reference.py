@@ -169,8 +169,8 @@ def test_nodes_of_more_than_a_thousand_labels_equal_the_reference():
 
 def test_more_than_a_hundred_features_equal_the_reference():
     rng = np.random.default_rng(0)
-    X, y = stream(rng, 40, n_numbers=110)
-    forest = assert_equal_on_stream(rng, X, y, np.ones(40), n_parts=1, groups=[BASED])
+    X, y = stream(rng, 50, n_numbers=110)
+    forest = assert_equal_on_stream(rng, X, y, np.ones(50), n_parts=1, groups=[BASED])
     assert (forest.state()["trees"]["base_sizes"] == 100).all()
 
 
