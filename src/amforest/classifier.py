@@ -37,6 +37,7 @@ from amforest._forest.core_options import (
 )
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
+from amforest._forest.explanation import Explanation
 from amforest._forest.inputs import Features, count_rows
 from amforest._forest.losses import Floats
 
@@ -223,6 +224,29 @@ class ForestClassifier(ClassifierMixin, Estimator):
         ndarray of shape (n_samples, n_estimators, n_classes)
         """
         return self._predict("predict_by_tree", X)[0]
+
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Return what each feature contributes to the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Explanation
+            Its `values` have the shape (n_samples, n_features, n_classes). Summed over features,
+            and with `base_values`, they are what `predict_proba` returns.
+        """
+        terms, classes, fitted = self._explain(X)
+        return self._explanation(fitted, X, terms, classes)
+
+    def _explain(self, X: ArrayLike) -> tuple[Floats, list[Any], Fitted]:
+        """Return the terms of the explanation, and the classes that they belong to."""
+        fitted = self._fitted()
+        by_index, labels = self._run_explain(fitted, X), self._class_labels(fitted)
+        classes = labels.names(by_index.shape[-1])
+        return labels.sort_columns(by_index), classes, fitted
 
     def _predict(self, method: str, X: ArrayLike) -> tuple[Floats, NDArray[Any]]:
         """Return probabilities, and the classes that their columns belong to."""
@@ -675,6 +699,27 @@ class AdaptiveAMFClassifier(ForestClassifier):
             The trees of the first group come first.
         """
         return super().predict_proba_by_tree(X)
+
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Return what each feature contributes to the log-odds of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Explanation
+            Of two classes, the `values` of shape (n_samples, n_features) are contributions to the
+            log-odds of the second one: with s the sum of a row's, 1 / (1 + exp(-base - s)) is the
+            second column of `predict_proba`. Otherwise they have the shape
+            (n_samples, n_features, n_classes), and softmax(base + s) is the prediction; the mean
+            over the classes is 0.
+        """
+        terms, classes, fitted = self._explain(X)
+        if len(classes) == 2:
+            return self._explanation(fitted, X, terms[..., 1] - terms[..., 0])
+        return self._explanation(fitted, X, terms, classes)
 
     def _new_core(self, labels: Any, **features: Any) -> Core:
         del features["bounds"]

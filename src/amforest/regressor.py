@@ -30,6 +30,7 @@ from amforest._forest.core_options import (
 )
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
+from amforest._forest.explanation import Explanation
 from amforest._forest.inputs import Features, argument_named
 from amforest._forest.limits import LARGEST_LABEL
 from amforest._forest.losses import Floats
@@ -116,6 +117,22 @@ class ForestRegressor(RegressorMixin, Estimator):
             In an adaptive forest, the trees of the first group come first.
         """
         return self._run(self._fitted(), "predict_by_tree", X)[:, :, 0]
+
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Return what each feature contributes to the predicted label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Explanation
+            Its `values` have the shape (n_samples, n_features). Summed over features, and with
+            `base_values`, they are what `predict` returns.
+        """
+        fitted = self._fitted()
+        return self._explanation(fitted, X, self._run_explain(fitted, X)[..., 0])
 
     def _test_then_train(self, X: ArrayLike, y: ArrayLike, sample_weight: Any) -> Floats:
         return np.concatenate(self._predict_then_learn(X, y, sample_weight=sample_weight))

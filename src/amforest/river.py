@@ -29,6 +29,7 @@ from amforest._forest.core_handle import (
 from amforest._forest.core_options import learning_rate
 from amforest._forest.encoder import Encoder, NamedColumns, NamedValues, Requested
 from amforest._forest.estimator import Estimator, learn_named_row, learn_named_rows
+from amforest._forest.explanation import RowExplanation
 from amforest._forest.inputs import as_rows, lists_columns
 from amforest._forest.losses import Floats
 from amforest.distribution import PredictiveDistribution
@@ -156,6 +157,10 @@ class _River(base.Estimator):
     def _predict_rows(self, fitted: Fitted, X: pd.DataFrame) -> Floats:
         rows = as_rows(columns_of(fitted).rows(X))
         return fitted.core.predict(rows, count_threads(self._model.n_jobs))
+
+    def _explain_row(self, fitted: Fitted, x: NamedValues) -> Floats:
+        """Return the base value and the contributions of the core's columns, for each output."""
+        return fitted.core.explain(as_rows(columns_of(fitted).row(x)[None]), 1)[0]
 
     def stats(self) -> dict[str, Any]:
         """Return how large the model is; see `amforest.AMFClassifier.stats`."""
@@ -296,6 +301,37 @@ class _Classifier(_River, base.MiniBatchClassifier):
             return max(probabilities, key=probabilities.__getitem__, default=None)
         best = decide(np.array(list(probabilities.values())), self.threshold)
         return list(probabilities)[best]
+
+    def explain_one(self, x: NamedValues) -> RowExplanation | None:
+        """Return what each feature contributes to the prediction of a row: None before any data.
+
+        Parameters
+        ----------
+        x
+            The features.
+
+        Returns
+        -------
+        RowExplanation
+            A pair of the base value and the contributions by feature. Each is a dict by label, of
+            probabilities; `AdaptiveAMFClassifier` explains logarithms of probabilities (softmax
+            makes these of the sums), and of two labels only the log-odds of the second, without a
+            dict by label.
+        """
+        fitted = self._handle.fitted
+        if fitted is None:
+            return None
+        terms, columns = self._explain_row(fitted, x), columns_of(fitted)
+        base, *rest = map(cast(ClassLabels, fitted.labels).by_label, terms)
+        labels = list(base)
+        if self._model.is_adaptive and len(labels) == 2:
+            first, second = labels
+            odds = [values[second] - values[first] for values in (base, *rest)]
+            return RowExplanation(odds[0], _by_feature(columns, odds[1:]))
+        by_label = {
+            label: _by_feature(columns, [values[label] for values in rest]) for label in labels
+        }
+        return RowExplanation(base, by_label)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Predict the probabilities of the labels known so far, a column for each."""
@@ -505,6 +541,26 @@ class _Regressor(_River, base.MiniBatchRegressor):
         fitted = self._handle.fitted
         return 0.0 if fitted is None else float(self._predict_row(fitted, x)[0])
 
+    def explain_one(self, x: NamedValues) -> RowExplanation | None:
+        """Return what each feature contributes to the prediction of a row: None before any data.
+
+        Parameters
+        ----------
+        x
+            The features.
+
+        Returns
+        -------
+        RowExplanation
+            A pair of the base value and the contributions by feature, which add up to what
+            `predict_one` returns.
+        """
+        fitted = self._handle.fitted
+        if fitted is None:
+            return None
+        base, *rest = self._explain_row(fitted, x)[:, 0].tolist()
+        return RowExplanation(base, _by_feature(columns_of(fitted), rest))
+
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the label of each row: 0 before any data."""
         import pandas as pd  # noqa: PLC0415
@@ -701,6 +757,11 @@ def columns_of(fitted: Fitted | None) -> NamedColumns:
     """Return the features that a model of river has seen so far."""
     columns = None if fitted is None else fitted.encoder.named
     return _NO_COLUMNS if columns is None else columns
+
+
+def _by_feature(columns: NamedColumns, values: list[float]) -> dict[Any, float]:
+    """Return values of the core's columns by the names of the features."""
+    return {name: values[column] for name, column in columns.of.items()}
 
 
 def _named_columns(encoder: Encoder) -> NamedColumns:

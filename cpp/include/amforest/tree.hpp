@@ -26,6 +26,9 @@ namespace amforest {
 // comparison suffices. This saves 5 to 10 % of the time of learning and predicting.
 enum class Splits { kNumbers, kAny };
 
+// Which nodes a walk takes: a prediction needs those with a share, contributions need all.
+enum class Nodes { kWithShare, kAll };
+
 // A row to learn.
 template <class Label> struct Row {
     Point x;
@@ -247,7 +250,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         const float *x;
         NodeId v;
         std::uint32_t n_taken;
-        std::array<Share, 32> taken; // of the nodes above v that have one
+        std::array<Share, 32> taken; // of nodes above v
     };
 
     void start(Walk &walk, const float *x) const {
@@ -260,13 +263,14 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     // Takes the share of the walk's node and moves on to its child; false at the end, or when the
     // walk can take no more. About half of the nodes have a share, which no processor can predict:
     // so there is no branch on it, and the place of a node without one is overwritten.
-    template <Splits kSplits = Splits::kAny> bool descend(Walk &walk) const {
+    template <Splits kSplits = Splits::kAny, Nodes kNodes = Nodes::kWithShare>
+    bool descend(Walk &walk) const {
         if (is_leaf(walk.v)) return false;
         const InnerNode &node = arena().inner(walk.v);
         const NodeId child = node.child[side_of<kSplits>(node, walk.x)];
         // A node without a share matters only to those below that inherit from it.
-        const NodeId has_share =
-            Labels::kInherits || std::bit_cast<std::uint64_t>(node.weight.share) != 0;
+        const NodeId has_share = kNodes == Nodes::kAll || Labels::kInherits ||
+                                 std::bit_cast<std::uint64_t>(node.weight.share) != 0;
         labels_.prefetch(walk.v & -has_share); // or those of the stem, which are there
         walk.taken[walk.n_taken] = {walk.v, node.weight.share};
         walk.n_taken += has_share;

@@ -323,6 +323,16 @@ def join_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
     )
 
 
+def join_terms(parts: list[Floats], core: Core) -> Floats:
+    """Concatenate terms; classes that came after a part have the base value of unknown ones."""
+    terms = join_parts(parts)
+    row = 0
+    for part in parts:
+        terms[row : row + len(part), 0, part.shape[-1] :] = core.base_of_unknown
+        row += len(part)
+    return terms
+
+
 def _pad(part: NDArray[Any], width: int) -> NDArray[Any]:
     return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, width - part.shape[-1])])
 

@@ -27,6 +27,7 @@ from amforest._forest.core_handle import (
     count_exactly,
     count_threads,
     join_parts,
+    join_terms,
     reserve_columns,
 )
 from amforest._forest.core_options import check_in_box, tree_seeds
@@ -38,6 +39,7 @@ from amforest._forest.encoder import (
     Part,
     row_of_numbers,
 )
+from amforest._forest.explanation import Explanation, explanation_of
 from amforest._forest.inputs import (
     Features,
     Table,
@@ -46,6 +48,7 @@ from amforest._forest.inputs import (
     check_magnitudes,
     first_row,
     is_plain,
+    read_given,
     validate_labels,
     validate_weights,
 )
@@ -428,6 +431,25 @@ class Estimator(BaseEstimator):
         table, _ = encoder.validate(self, X)
         blocks = table.blocks(0, table.n_rows)
         return join_parts([call(encoder.rows(table, part), n_threads) for part in blocks])
+
+    def _run_explain(self, fitted: Fitted, X: ArrayLike) -> Floats:
+        """Return base values and contributions: n_rows × (1 + columns of the core) × outputs."""
+        encoder, n_threads = fitted.encoder, count_threads(self.n_jobs)
+        if encoder.accepts(X):
+            return fitted.core.explain(as_rows(X), n_threads)
+        table, _ = encoder.validate(self, X)
+        blocks = table.blocks(0, table.n_rows)
+        parts = [fitted.core.explain(encoder.rows(table, part), n_threads) for part in blocks]
+        return join_terms(parts, fitted.core)
+
+    def _explanation(
+        self, fitted: Fitted, X: ArrayLike, terms: Floats, classes: list[Any] | None = None
+    ) -> Explanation:
+        """Return what `_run_explain` has returned, for those features and classes."""
+        encoder = fitted.encoder
+        names = None if encoder.schema.names is None else encoder.schema.names.tolist()
+        given = read_given(self, X, encoder.schema)
+        return explanation_of(terms, encoder.columns(), given, names, classes)
 
     # Inspection
 

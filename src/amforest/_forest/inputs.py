@@ -252,6 +252,35 @@ def validate(
     return schema, Table(rows, columns), None
 
 
+class Given(NamedTuple):
+    """The features of an X as they were given."""
+
+    values: NDArray[Any]
+    backend: str | None = None  # the library of X, if it is a frame
+    index: Any = None  # of a frame of pandas
+
+
+def read_given(estimator: Any, X: Any, schema: Schema) -> Given:
+    """Return the values of the features of an X that is valid: numbers, dates as their parts."""
+    if (frame := as_frame(X)) is not None:
+        frame = _match_columns(estimator, frame, schema)
+        if schema.columns is not None:
+            frame = _expand_frame(frame, schema.columns)
+        if schema.is_categorical.any():
+            values = np.empty(frame.shape, dtype=object)
+            for j, column in enumerate(frame.iter_columns()):
+                values[:, j] = column.to_list()
+        else:
+            values = np.array([_column_values(column) for column in frame.iter_columns()]).T
+        import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
+
+        return Given(values, frame.implementation.value, nw.maybe_get_index(frame))
+    if _needs_objects(schema):
+        values = as_objects(X)
+        return Given(values if schema.columns is None else schema.columns.expand(values))
+    return Given(_as_numbers(X).toarray() if issparse(X) else np.asarray(_as_numbers(X)))
+
+
 def validate_first_row(estimator: Any, x: NamedRow, y: Any) -> tuple[Schema, Table, Any]:
     """Check a row with names, which is the first that a forest learns, and its label."""
     names = None

@@ -305,6 +305,13 @@ class ShardedCore:
             by_tree[:, missing] = by_tree[:, known].mean(axis=1, keepdims=True)
         return by_tree
 
+    def explain(self, X: Features, n_threads: int) -> Floats:
+        """Refuse: the trees are elsewhere."""
+        raise NotImplementedError(
+            "a RayForest does not explain predictions: call to_local() first, which returns the "
+            "same forest in this process, and then its method explain"
+        )
+
     # Inspecting
 
     @property

@@ -1,6 +1,7 @@
-"""Inspection of fitted forests: their trees as arrays, and the cells of a partition.
+"""Inspection of fitted forests: their trees as arrays, the cells of a partition, contributions.
 
-The estimators' own methods `tree_table`, `apply`, `weighted_depth` and `stats` are the usual way.
+The estimators' own methods `explain`, `tree_table`, `apply`, `weighted_depth` and `stats` are the
+usual way.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from amforest._forest.core_handle import Core, handle_of
+from amforest._forest.explanation import Explanation, RowExplanation
 from amforest._forest.inputs import Features
 from amforest._forest.tree_table import cells_of
 
 __all__ = [
+    "Explanation",
+    "RowExplanation",
     "bounds_of",
     "cells_of",
     "count_bytes",

@@ -25,6 +25,7 @@
 #include "amforest/base/parallel.hpp"
 #include "amforest/base/require.hpp"
 #include "amforest/base/shared_lock.hpp"
+#include "amforest/contributions.hpp"
 #include "amforest/io/tree_table.hpp"
 #include "amforest/predictor.hpp"
 #include "amforest/rows.hpp"
@@ -249,7 +250,7 @@ template <class Task> class AdaptiveForest {
         out.resize(X.n_rows * size);
         for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
             std::vector<double> by_expert((last - first) * n_each);
-            predict_block(X, first, last, by_expert.data());
+            predict_block(SeenRows(*this, X, first, last), by_expert.data());
             for (std::size_t i = first; i < last; ++i)
                 mixer_.mix(std::span(by_expert).subspan((i - first) * n_each, n_each),
                            std::span(out).subspan(i * size, size));
@@ -288,7 +289,7 @@ template <class Task> class AdaptiveForest {
         const std::size_t size = tree_size(), n_each = n_experts() * size;
         out.assign(X.n_rows * n_each, 0.0);
         for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
-            predict_block(X, first, last, &out[first * n_each]);
+            predict_block(SeenRows(*this, X, first, last), &out[first * n_each]);
         });
         return size;
     }
@@ -300,10 +301,27 @@ template <class Task> class AdaptiveForest {
         const std::size_t size = tree_size();
         out.resize(X.n_rows * n_trees() * size);
         for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
-            for_each_prediction(X, first, last,
+            for_each_prediction(SeenRows(*this, X, first, last),
                                 [&](std::size_t t, std::size_t i, const auto &prediction) {
                                     std::ranges::copy(prediction, &out[(i * n_trees() + t) * size]);
                                 });
+        });
+        return size;
+    }
+
+    // out[row][0][output] has the base values, out[row][1 + feature][output] the contributions.
+    // Sums of these are the mean of a prediction of numbers, and up to a constant the logarithms of
+    // the probabilities of classes. Returns how many outputs there are.
+    static constexpr double kBaseOfUnknown = -std::numeric_limits<double>::infinity();
+    std::size_t explain(const Matrix &X, std::vector<double> &out, std::size_t n_threads) const {
+        require(!is_part(), "a part of a forest has no contributions: explain all of it");
+        const auto lock = lock_.read();
+        const std::size_t size = Labels::explained_size(*common_.parameters);
+        const std::size_t n_each = (1 + layout().n_features()) * size;
+        out.assign(X.n_rows * n_each, 0.0);
+        const std::vector<double> bases = base_values(size);
+        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
+            explain_block(SeenRows(*this, X, first, last), bases, size, &out[first * n_each]);
         });
         return size;
     }
@@ -772,36 +790,44 @@ template <class Task> class AdaptiveForest {
         });
     }
 
-    // Rows [first, last) as tree t sees them.
-    void encode_block(std::size_t t, const Matrix &X, std::size_t first, std::size_t last,
-                      float *to) const {
-        const std::size_t width = padded(common_.columns.size());
-        for (std::size_t i = first; i < last; ++i)
-            common_.columns.encode(X[i], slots_[t].numbers, to + (i - first) * width);
-    }
+    // Rows [first, last) of a matrix, as the trees see them.
+    class SeenRows {
+      public:
+        SeenRows(const AdaptiveForest &forest, const Matrix &X, std::size_t first, std::size_t last)
+            : X(X), first(first), last(last), has_codes_(forest.common_.columns.have_codes()),
+              width_(padded(forest.common_.columns.size())),
+              values_((has_codes_ ? forest.n_trees() : 1) * (last - first) * width_) {
+            for (std::size_t t = 0; t < (has_codes_ ? forest.n_trees() : 1); ++t)
+                for (std::size_t i = first; i < last; ++i)
+                    forest.common_.columns.encode(X[i], forest.slots_[t].numbers,
+                                                  &values_[place(t, i)]);
+        }
+
+        const float *row(std::size_t t, std::size_t i) const { return &values_[place(t, i)]; }
+
+        const Matrix &X;
+        const std::size_t first, last;
+
+      private:
+        std::size_t place(std::size_t t, std::size_t i) const {
+            return ((has_codes_ ? t * (last - first) : 0) + i - first) * width_;
+        }
+
+        bool has_codes_;
+        std::size_t width_;
+        std::vector<float> values_;
+    };
 
     // Calls use(tree, row, prediction); for each row in the order of the trees.
-    template <class Use>
-    void for_each_prediction(const Matrix &X, std::size_t first, std::size_t last,
-                             const Use &use) const {
+    template <class Use> void for_each_prediction(const SeenRows &rows, const Use &use) const {
         Predictor<Restricted, Labels> predictor(common_.options, *common_.parameters);
-        const bool have_codes = common_.columns.have_codes();
-        const std::size_t width = padded(common_.columns.size()), n = last - first;
-        std::vector<float> encoded((have_codes ? n_trees() : 1) * n * width);
-        for (std::size_t t = 0; t < (have_codes ? n_trees() : 1); ++t)
-            encode_block(t, X, first, last, &encoded[t * n * width]);
         predictor.predict(
-            trees_,
-            [&](std::size_t t, std::size_t i) {
-                const std::size_t place = (have_codes ? t * n : 0) + i - first;
-                return Point{&encoded[place * width], nullptr};
-            },
-            first, last,
+            trees_, [&](std::size_t t, std::size_t i) { return Point{rows.row(t, i), nullptr}; },
+            rows.first, rows.last,
             [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
                 if constexpr (Task::kHasBases) {
-                    const std::size_t place = (have_codes ? t * n : 0) + i - first;
-                    const std::array moved = {
-                        prediction[0] + slots_[t].base.of(&encoded[place * width]), prediction[1]};
+                    const std::array moved = {prediction[0] + slots_[t].base.of(rows.row(t, i)),
+                                              prediction[1]};
                     use(t, i, std::span<const double>(moved));
                 } else {
                     use(t, i, prediction);
@@ -810,17 +836,108 @@ template <class Task> class AdaptiveForest {
     }
 
     // out[row][expert][output of a tree], 0 at the start.
-    void predict_block(const Matrix &X, std::size_t first, std::size_t last, double *out) const {
+    void predict_block(const SeenRows &rows, double *out) const {
         const std::size_t size = tree_size(), n_each = n_experts() * size;
         for_each_prediction(
-            X, first, last, [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
-                add_to({out + (i - first) * n_each, n_each}, common_.id(t), prediction);
+            rows, [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
+                add_to({out + (i - rows.first) * n_each, n_each}, common_.id(t), prediction);
             });
         std::vector<double> scratch(experts_.scratch_size());
-        for (std::size_t i = first; i < last; ++i)
+        for (std::size_t i = rows.first; i < rows.last; ++i)
             experts_.predict(
-                X[i], {out + (i - first) * n_each + n_groups() * size, Experts::size() * size},
+                rows.X[i],
+                {out + (i - rows.first) * n_each + n_groups() * size, Experts::size() * size},
                 scratch);
+    }
+
+    // Explaining
+
+    // Adds up base values and contributions, multiplied by slopes.
+    struct ScaledSums {
+        std::span<double> out;
+        const double *slopes;
+        const std::vector<std::uint32_t> &features; // by column
+
+        void base(std::span<const double> p) const {
+            for (std::size_t k = 0; k < p.size(); ++k) out[k] += slopes[k] * p[k];
+        }
+        void term(std::size_t column, double weight, std::span<const double> p,
+                  std::span<const double> above) const {
+            double *to = &out[(1 + features[column]) * p.size()];
+            for (std::size_t k = 0; k < p.size(); ++k)
+                to[k] += weight * slopes[k] * (p[k] - above[k]);
+        }
+    };
+
+    // Of the groups: [group][output].
+    std::vector<double> base_values(std::size_t size) const {
+        std::vector<double> values(n_groups() * size);
+        Explainer<Restricted, Labels> explainer(common_.options, *common_.parameters);
+        for (std::size_t t = 0; t < n_trees(); ++t) {
+            const std::span<const double> base = explainer.base_of(trees_[t]);
+            for (std::size_t k = 0; k < size; ++k)
+                values[common_.group_of(t) * size + k] +=
+                    base[k] / static_cast<double>(common_.adaptive.n_estimators);
+        }
+        return values;
+    }
+
+    // out[row][0, then 1 + feature][output], 0 at the start. What the mixer makes of its experts is
+    // linear around a row, so that it has a slope for each of them; their trees share it.
+    void explain_block(const SeenRows &rows, std::span<const double> bases, std::size_t size,
+                       double *out) const {
+        const std::size_t n = rows.last - rows.first, n_each = (1 + layout().n_features()) * size;
+        const std::size_t n_predicted = n_experts() * tree_size(), n_slopes = n_experts() * size;
+        std::vector<double> by_expert(n * n_predicted), slopes(n * n_slopes);
+        predict_block(rows, by_expert.data());
+        const auto out_of = [&](std::size_t i) {
+            return std::span(out + (i - rows.first) * n_each, n_each);
+        };
+        const auto slopes_of = [&](std::size_t i, std::size_t g) {
+            return &slopes[(i - rows.first) * n_slopes + g * size];
+        };
+        std::vector<double> scratch(experts_.scratch_size());
+        for (std::size_t i = rows.first; i < rows.last; ++i) {
+            const std::span<const double> predictions =
+                std::span(by_expert).subspan((i - rows.first) * n_predicted, n_predicted);
+            mixer_.linearise(predictions, bases, {slopes_of(i, 0), n_slopes},
+                             out_of(i).first(size));
+            explain_experts(rows.X[i], predictions, slopes_of(i, n_groups()), out_of(i), scratch);
+            for (std::size_t s = 0; s < n_groups() * size; ++s)
+                slopes_of(i, 0)[s] /= static_cast<double>(common_.adaptive.n_estimators);
+        }
+        Explainer<Restricted, Labels>(common_.options, *common_.parameters)
+            .explain(
+                trees_,
+                [&](std::size_t t, std::size_t i) { return Point{rows.row(t, i), nullptr}; },
+                rows.first, rows.last,
+                [&](std::size_t t, std::size_t i) {
+                    const double *own = slopes_of(i, common_.group_of(t));
+                    if constexpr (Task::kHasBases) explain_base(t, rows.row(t, i), *own, out_of(i));
+                    return ScaledSums{out_of(i), own, common_.columns.features()};
+                });
+        for (std::size_t i = rows.first; i < rows.last; ++i)
+            for (std::size_t j = 0; j < n_each; j += size)
+                Mixer::center(out_of(i).subspan(j, size));
+    }
+
+    void explain_experts(const float *row, std::span<const double> by_expert, const double *slopes,
+                         std::span<double> out, std::vector<double> &scratch) const {
+        experts_.explain(
+            row, by_expert.subspan(n_groups() * tree_size()), scratch,
+            [&](std::size_t e, double base) { out[0] += slopes[e] * base; },
+            [&](std::size_t e, std::size_t feature, double value) {
+                out[1 + feature] += slopes[e] * value;
+            });
+    }
+
+    // Of the linear base of a tree.
+    void explain_base(std::size_t t, const float *x, double slope, std::span<double> out) const {
+        const LinearBase &base = slots_[t].base;
+        out[0] += slope * base.intercept();
+        base.for_each_term(x, [&](std::uint32_t column, double value) {
+            out[1 + common_.columns.features()[column]] += slope * value;
+        });
     }
 
     // Calls use(tree, row, x as the tree sees it).

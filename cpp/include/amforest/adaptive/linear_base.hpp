@@ -46,12 +46,18 @@ class LinearBase {
 
     double of(const float *x) const {
         double sum = 0;
+        for_each_term(x, [&](std::uint32_t, double value) { sum += value; });
+        return intercept_ + sum;
+    }
+
+    // Calls use(column, value) for each summand beside the intercept.
+    template <class Use> void for_each_term(const float *x, const Use &use) const {
         for (const Term &term : terms_) {
             const auto value = static_cast<double>(x[term.column]);
             if (!std::isnan(value))
-                sum += term.slope * (std::clamp(value, term.lower, term.upper) - term.center);
+                use(term.column,
+                    term.slope * (std::clamp(value, term.lower, term.upper) - term.center));
         }
-        return intercept_ + sum;
     }
 
     double intercept() const { return intercept_; }

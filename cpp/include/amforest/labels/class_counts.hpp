@@ -215,6 +215,23 @@ template <class Count> class ClassCounts {
         return prediction;
     }
 
+    // Contributions
+
+    struct Way {}; // nodes do not depend on those above
+    static std::size_t explained_size(const Parameters &p) { return p.n_classes; }
+
+    void predict_node(NodeId v, Way &, std::span<double> prediction) const {
+        const double n = as_double(n_samples(v)), alpha = parameters_->dirichlet;
+        const double scale = 1 / (n + parameters_->total_alpha);
+        if (const Count *row = dense(v)) {
+            for (std::size_t k = 0; k < prediction.size(); ++k)
+                prediction[k] = scale * (as_double(row[1 + k]) + alpha);
+        } else {
+            std::ranges::fill(prediction, scale * alpha);
+            prediction[leaf(v).what] = scale * (n + alpha);
+        }
+    }
+
     // Tables of the original Mondrian forest: min(n_v(k), 1), summed over the classes, or added to
     // an array of them.
 

@@ -116,6 +116,14 @@ class RunningMean {
 
     std::span<const double> finish(std::span<double> mixture) const { return mixture; }
 
+    // Contributions
+
+    struct Way {}; // nodes do not depend on those above
+    static std::size_t explained_size(const Parameters &) { return 1; }
+    void predict_node(NodeId v, Way &, std::span<double> prediction) const {
+        prediction[0] = mean(v);
+    }
+
     // The model file
 
     template <template <class> class Column> struct FileColumns {
