@@ -45,6 +45,9 @@ Core = (
 Place = Callable[[Core], Core]
 Labels = ClassLabels | NumberLabels
 Prior = Callable[[int], float]
+# Columns of a core's state: what splits on each feature saved, of which weight of rows, and when it
+# is the turn of a tree to be credited.
+IMPORTANCES = ("importance", "importance_weight", "importance_turn")
 Result = TypeVar("Result")
 
 
@@ -357,8 +360,15 @@ def build_core(**arguments: Any) -> Core:
 
 
 def restore_core(state: dict[str, Any]) -> Core:
-    """Build a core from what its method `state` returns."""
-    return build_core(**state | {"options": Options(**state["options"])})
+    """Build a core from what its method `state` returns; earlier versions had no importances."""
+    trees = _no_importances(state) | state["trees"]
+    return build_core(**state | {"options": Options(**state["options"]), "trees": trees})
+
+
+def _no_importances(state: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    n_features = state["n_numbers"] + len(state["categories"])
+    nothing = np.empty((0, n_features)), np.empty(0), np.empty(0, np.uint8)
+    return dict(zip(IMPORTANCES, nothing, strict=True))
 
 
 def reserve_classes(core: Core, n_classes: int) -> Core:
@@ -382,7 +392,7 @@ def drop_numbers(core: Core, n_numbers: int) -> Core:
     state = core.state()
     trees, n_features = state["trees"], len(state["categories"]) + n_numbers
     widths: dict[str, Any] = dict.fromkeys(("lower", "upper"), slice(n_numbers))
-    widths["feature_weights"] = slice(n_features)
+    widths |= dict.fromkeys(("feature_weights", "importance"), slice(n_features))
     if is_adaptive_core(core):  # its trees have columns of their own
         kept = trees["columns"] < n_features
         widths |= dict.fromkeys(widths, kept)

@@ -16,6 +16,7 @@ from amforest._forest.categories import OTHERS, Categories
 from amforest._forest.class_labels import ClassLabels, NumberLabels
 from amforest._forest.column_kinds import AS_IT_IS, DROPPED, GivenColumns, Schema
 from amforest._forest.core_handle import (
+    IMPORTANCES,
     Core,
     Fitted,
     Labels,
@@ -42,8 +43,8 @@ from amforest.model_io.json_values import (
 
 # The newest that this version reads, and the one that it writes. In format 1 the trees had no
 # counts of rows, because all had learned the same, and no feature weights. Before format 3 models
-# had no max_categories, and no limit but the core's.
-FORMAT = 3
+# had no max_categories, and no limit but the core's. Before format 4 there were no importances.
+FORMAT = 4
 _MODULES = {
     "AMFClassifier": "amforest.classifier",
     "AdaptiveAMFClassifier": "amforest.classifier",
@@ -421,6 +422,8 @@ def core_from_document(
     }
     state |= {key: part[key] for key in part_keys}
     trees = dict(arrays)
+    if version >= 4 and not trees.keys() >= set(IMPORTANCES):
+        raise ValueError("columns are missing")
     if is_adaptive:
         return restore_core(state | _adaptive_options(part) | {"trees": trees})
     if version == 1:
