@@ -42,8 +42,9 @@ from amforest.model_io.json_values import (
 
 # The newest that this version reads, and the one that it writes. In format 1 the trees had no
 # counts of rows, because all had learned the same, and no feature weights. Before format 3 models
-# had no max_categories, and no limit but the core's.
-FORMAT = 3
+# had no max_categories, and no limit but the core's. Before format 4 adaptive forests had no
+# history of their mixer's weights.
+FORMAT = 4
 _MODULES = {
     "AMFClassifier": "amforest.classifier",
     "AdaptiveAMFClassifier": "amforest.classifier",

@@ -46,6 +46,11 @@ class LogisticMixer {
         for (double &p : out) p /= sum;
     }
 
+    // What is watched for drift: the probability that other classes get.
+    static double loss(std::span<const double> prediction, std::size_t y) {
+        return 1 - prediction[y];
+    }
+
     // One gradient step on -log p(y), after `mix` and before y is learned.
     void learn(std::span<const double> logs, std::span<const double> prediction, std::size_t y,
                double weight) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -37,6 +38,9 @@ class NumberMixer {
         out[0] = has_second_ ? second_.mix(candidates(by_expert)) : first_.mix(by_expert);
         scale_.predict(by_expert, out[0], out.subspan(1));
     }
+
+    // What is watched for drift: the absolute error.
+    static double loss(std::span<const double> mixed, double y) { return std::abs(mixed[0] - y); }
 
     // After `mix`. Before the first label all experts predicted 0, which has no meaning.
     void learn(std::span<const double> by_expert, std::span<const double> mixed, double y,
