@@ -372,6 +372,27 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
             [&] { return forest.inspect([](const Parameters &now, auto, auto) { return now; }); }));
     }
 
+    // Of each tree, what its splits saved for each feature of a row, and the weight of the rows
+    // that were credited.
+    static nb::tuple importances(const Forest &forest) {
+        std::vector<double> saved, weights;
+        const std::size_t n_features = forest.layout().n_features();
+        without_gil([&] {
+            forest.inspect([&](const Parameters &, std::span<const Tree> trees, std::size_t) {
+                saved.resize(trees.size() * n_features);
+                for (std::size_t t = 0; t < trees.size(); ++t) {
+                    const std::span<const double> by_column = trees[t].importance().saved();
+                    for (std::size_t c = 0; c < n_features; ++c)
+                        saved[t * n_features + forest.feature_of(c)] = by_column[c];
+                    weights.push_back(trees[t].importance().weight());
+                }
+            });
+        });
+        const std::size_t n_trees = weights.size();
+        return nb::make_tuple(to_numpy(std::move(saved), {n_trees, n_features}),
+                              to_numpy(std::move(weights), {n_trees}));
+    }
+
     static nb::dict tree_table(const Forest &forest, std::size_t i) {
         TreeTable<Labels> table;
         std::optional<Layout> layout; // the tree's: an adaptive forest's rows have another one
@@ -446,6 +467,7 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
             .def("predict_by_tree", &predict_by_tree, "X"_a.noconvert(), "n_threads"_a)
             .def("weighted_depth", &weighted_depth, "X"_a.noconvert(), "n_threads"_a)
             .def("apply", &apply, "X"_a.noconvert(), "n_threads"_a)
+            .def("importances", &importances)
             .def("tree_table", &tree_table, "i"_a);
     }
 };

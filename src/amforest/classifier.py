@@ -340,6 +340,8 @@ class AMFClassifier(ForestClassifier):
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
         their parts, such as "when.hour", and without dropped columns.
+    feature_importances_ : ndarray of shape (n_features,)
+        The part of each feature in what the splits have saved of the loss so far, learned online.
     is_categorical_ : ndarray of shape (n_features,)
         Which features hold categories.
     categories_ : dict
@@ -531,6 +533,8 @@ class AdaptiveAMFClassifier(ForestClassifier):
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
         their parts, such as "when.hour", and without dropped columns.
+    feature_importances_ : ndarray of shape (n_features,)
+        The part of each feature in what the splits have saved of the loss so far, learned online.
     is_categorical_ : ndarray of shape (n_features,)
         Which features hold categories.
     categories_ : dict

@@ -212,6 +212,8 @@ class AMFRegressor(ForestRegressor):
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
         their parts, such as "when.hour", and without dropped columns.
+    feature_importances_ : ndarray of shape (n_features,)
+        The part of each feature in what the splits have saved of the loss so far, learned online.
     is_categorical_ : ndarray of shape (n_features,)
         Which features hold categories.
     categories_ : dict
@@ -390,6 +392,8 @@ class AdaptiveAMFRegressor(ForestRegressor):
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
         their parts, such as "when.hour", and without dropped columns.
+    feature_importances_ : ndarray of shape (n_features,)
+        The part of each feature in what the splits have saved of the loss so far, learned online.
     is_categorical_ : ndarray of shape (n_features,)
         Which features hold categories.
     categories_ : dict

@@ -6,7 +6,7 @@ Each holds the scikit-learn estimator of its name, and so the same core.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -30,6 +30,7 @@ from amforest._forest.core_handle import (
 from amforest._forest.core_options import learning_rate
 from amforest._forest.encoder import Encoder, NamedColumns, NamedValues, Requested
 from amforest._forest.estimator import Estimator, learn_named_row, learn_named_rows
+from amforest._forest.importances import importances_of
 from amforest._forest.inputs import as_rows, lists_columns
 from amforest._forest.losses import Floats
 from amforest.distribution import PredictiveDistribution
@@ -146,6 +147,19 @@ class _River(base.Estimator):
         """How many rows were learned."""
         fitted = self._handle.fitted
         return 0 if fitted is None else fitted.core.n_samples
+
+    @property
+    def feature_importances_(self) -> dict[Hashable, float]:
+        """Name -> the part of the feature in what splits save of the loss: {} before any data.
+
+        They add up to 1, or are all 0 while nothing is known; see
+        `amforest.inspection.importances`.
+        """
+        fitted = self._handle.fitted
+        if fitted is None:
+            return {}
+        found = importances_of(fitted)
+        return dict(zip(found.names, found.normalised().tolist(), strict=True))
 
     @property
     def _handle(self) -> CoreHandle:

@@ -107,6 +107,7 @@ def test_all_that_can_be_inspected_is_that_of_the_local_forest(shards):
     del expected["bytes"], stats["bytes"]  # each shard stores rows
     assert stats == expected
     assert model.memory_weights_.tobytes() == local.memory_weights_.tobytes()
+    assert model.feature_importances_.tobytes() == local.feature_importances_.tobytes()
     assert model.classes_.tolist() == local.classes_.tolist()
 
 

@@ -82,6 +82,7 @@ template <class Partition, LabelModel Labels> class Forest {
 
     const Layout &layout() const { return common_.layout; }
     const Domain &domain() const { return common_.domain; }
+    static std::size_t feature_of(std::size_t column) { return column; } // of trees
     const Options &options() const { return common_.options; }
     std::size_t n_trees() const { return trees_.size(); }
     std::size_t n_in_all() const { return common_.n_in_all.value_or(n_trees()); }
@@ -367,6 +368,7 @@ template <class Partition, LabelModel Labels> class Forest {
         }
         if constexpr (!Partition::kSplitsOnce) prepare_extensions(trees, row.x);
         for (Tree &tree : trees) {
+            tree.credit_in_turn(row.y, row.weight);
             tree.extend(row);
             while (tree.ascend(row.y, row.weight)) {
             }

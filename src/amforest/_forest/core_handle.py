@@ -45,6 +45,9 @@ Core = (
 Place = Callable[[Core], Core]
 Labels = ClassLabels | NumberLabels
 Prior = Callable[[int], float]
+# Columns of a core's state: what splits on each feature saved, of which weight of rows, and when it
+# is the turn of a tree to be credited.
+IMPORTANCES = ("importance", "importance_weight", "importance_turn")
 Result = TypeVar("Result")
 # Called with the number of a row, and the losses of the rows from there on: of the predictions that
 # an adaptive forest made before it learned them.
@@ -364,8 +367,6 @@ def _pad(part: NDArray[Any], width: int) -> NDArray[Any]:
 
 # Growth
 
-_NO_HISTORY = {"weight_history": np.empty(0)}  # which earlier versions did not record
-
 
 def build_core(**arguments: Any) -> Core:
     """Build a core of the class that its arguments need: a new one from seeds, or from trees."""
@@ -385,9 +386,16 @@ def build_core(**arguments: Any) -> Core:
 
 def restore_core(state: dict[str, Any]) -> Core:
     """Build a core from what its method `state` returns, or did in earlier versions."""
-    if "groups" in state:
-        state = state | {"trees": _NO_HISTORY | state["trees"]}
-    return build_core(**state | {"options": Options(**state["options"])})
+    trees = newer_columns(state) | state["trees"]
+    return build_core(**state | {"options": Options(**state["options"]), "trees": trees})
+
+
+def newer_columns(state: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return, without rows, the columns that a state did not have before format 4."""
+    n_features = state["n_numbers"] + len(state["categories"])
+    nothing = np.empty((0, n_features)), np.empty(0), np.empty(0, np.uint8)
+    columns: dict[str, NDArray[Any]] = dict(zip(IMPORTANCES, nothing, strict=True))
+    return columns | {"weight_history": np.empty(0)} if "groups" in state else columns
 
 
 def reserve_classes(core: Core, n_classes: int) -> Core:
@@ -411,7 +419,7 @@ def drop_numbers(core: Core, n_numbers: int) -> Core:
     state = core.state()
     trees, n_features = state["trees"], len(state["categories"]) + n_numbers
     widths: dict[str, Any] = dict.fromkeys(("lower", "upper"), slice(n_numbers))
-    widths["feature_weights"] = slice(n_features)
+    widths |= dict.fromkeys(("feature_weights", "importance"), slice(n_features))
     if is_adaptive_core(core):  # its trees have columns of their own
         kept = trees["columns"] < n_features
         widths |= dict.fromkeys(widths, kept)

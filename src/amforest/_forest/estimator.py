@@ -38,6 +38,7 @@ from amforest._forest.encoder import (
     Part,
     row_of_numbers,
 )
+from amforest._forest.importances import importances_of
 from amforest._forest.inputs import (
     Features,
     Table,
@@ -479,6 +480,16 @@ class Estimator(BaseEstimator):
     def n_samples_seen_(self) -> int:
         """How many rows were learned."""
         return self._core.n_samples
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """The part of each feature in what splits save of the loss: all 0 while nothing is known.
+
+        They are in the order of `feature_names_`, add up to 1, and are learned online:
+        `amforest.inspection.importances` tells how much of the loss that is, and when it was saved.
+        """
+        self._attributes()
+        return importances_of(self._fitted()).normalised()
 
     def weighted_depth(self, X: ArrayLike) -> Floats:
         """Return the mean depth of prediction over all prunings, by their weights.

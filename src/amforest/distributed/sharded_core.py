@@ -356,6 +356,11 @@ class ShardedCore:
         """Return the leaf of each row in each tree."""
         return self._join(self._inspect("apply", X, n_threads))
 
+    def importances(self) -> tuple[Floats, Floats]:
+        """Return what the splits of each tree saved for each feature, of which weight of rows."""
+        saved, weights = zip(*self._inspect("importances"), strict=True)
+        return self._join(list(saved), axis=0), self._join(list(weights), axis=0)
+
     def tree_table(self, i: int) -> dict[str, NDArray[Any]]:
         """Return the nodes of tree i."""
         with self._shards.lock:

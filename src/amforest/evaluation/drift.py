@@ -16,8 +16,7 @@ from amforest.evaluation.feature_changes import FeatureChange
 BLOCK = 50  # rows whose sums are kept together
 MOST_OF_A_SIZE = 5  # buckets; then the two oldest of them are joined
 FEWEST = 100  # rows on each side of a change
-BLOCKS_IN_MEAN = 40  # of the mean by which unbounded losses are divided
-DELTA = 1e-6  # the false-alarm rate of a test, if losses are independent
+DELTA = 1e-3  # the false-alarm rate of a test, if losses are independent and its bound is tight
 # Columns of the buckets; the squares of blocks are those of their sums.
 BLOCKS, SUM, SQUARES, OF_BLOCKS, UNBOUNDED, ROWS = range(6)
 
@@ -72,8 +71,8 @@ class DriftDetector:
     Parameters
     ----------
     is_bounded : bool, default=True
-        Whether losses are between 0 and 1. If not, a loss x counts as x / (x + m), where m is a
-        moving mean of the losses.
+        Whether losses are between 0 and 1. If not, a loss x counts as x / (x + m), where m is the
+        median of the first losses since the last change.
     detector : detector of river, default=None
         What detects changes in the place of the bound: an object with `update(x)` and
         `drift_detected`. A copy of it gets the losses between 0 and 1. It is a drift if the losses
@@ -93,7 +92,8 @@ class DriftDetector:
     """
 
     def __init__(self, *, is_bounded: bool = True, detector: RiverDetector | None = None) -> None:
-        self._is_bounded, self._n_blocks, self._mean = is_bounded, 0, 0.0
+        self._is_bounded = is_bounded
+        self._scale: float | None = None  # of losses that are not bounded, until they change
         self._detector = deepcopy(detector)
         self.drifts: list[Drift] = []
         self._n_rows = 0
@@ -136,21 +136,24 @@ class DriftDetector:
 
     def _divide(self, place: int, is_rise: bool, row: int) -> None:
         """Note a drift before the bucket at a place, or drop the older ones."""
-        if not is_rise:
-            self._buckets = self._buckets[place:]
-            return
         older, newer = self._buckets[:place].sum(axis=0), self._buckets[place:].sum(axis=0)
-        before, after = (float(side[UNBOUNDED] / (BLOCK * side[BLOCKS])) for side in (older, newer))
-        self.drifts.append(Drift(row, self._end - int(newer[ROWS]), before, after))
-        self._buckets = self._buckets[:0]
+        before, after = (
+            float(side[UNBOUNDED] / max(BLOCK * side[BLOCKS], 1)) for side in (older, newer)
+        )
+        if is_rise:
+            self.drifts.append(Drift(row, self._end - int(newer[ROWS]), before, after))
+        if is_rise or (self._scale is not None and after < self._scale / 2):
+            self._buckets, self._scale = self._buckets[:0], None
+        else:
+            self._buckets = self._buckets[place:]
 
     def _bound(self, block: Floats) -> Floats:
-        """Return losses as numbers between 0 and 1, by the mean loss before them."""
-        own = float(block.mean())
-        mean = self._mean if self._n_blocks else own
-        self._n_blocks += 1
-        self._mean = mean + (own - mean) / min(self._n_blocks + 1, BLOCKS_IN_MEAN)
-        bounded: Floats = np.divide(block, block + mean, out=np.zeros(BLOCK), where=block > 0)
+        """Return losses as numbers between 0 and 1."""
+        if self._scale is None:
+            self._scale = float(np.median(block)) or float(block.mean())
+        bounded: Floats = np.divide(
+            block, block + self._scale, out=np.zeros(BLOCK), where=block > 0
+        )
         return bounded
 
 

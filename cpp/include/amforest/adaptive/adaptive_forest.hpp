@@ -109,6 +109,7 @@ template <class Task> class AdaptiveForest {
 
     const Layout &layout() const { return common_.layout; }
     Domain domain() const { return {}; }
+    std::size_t feature_of(std::size_t column) const { return common_.columns.features()[column]; }
     const Options &options() const { return common_.options; }
     const Common &common() const { return common_; }
     const AdaptiveSizes &sizes() const { return sizes_; }
@@ -356,11 +357,12 @@ template <class Task> class AdaptiveForest {
                  common.adaptive.n_estimators, fixed_bytes(common), Task::kRegrowsPerMemory}};
     }
 
-    // Of linear experts and bases.
+    // Of linear experts and bases, and of the importances of trees and of those that replace them.
     static std::size_t fixed_bytes(const Common &common) {
         const auto n_bases = static_cast<std::size_t>(
             std::ranges::count(common.adaptive.groups, true, &Group::has_base));
-        return Experts::bytes_for(common.layout.n_numbers) +
+        const std::size_t n_importances = 2 * common.n_in_all() * common.columns.size();
+        return Experts::bytes_for(common.layout.n_numbers) + n_importances * sizeof(double) +
                n_bases * common.adaptive.n_estimators * LinearFit::bytes_for(common.columns.size());
     }
 
@@ -415,6 +417,9 @@ template <class Task> class AdaptiveForest {
     }
 
   private:
+    // Importances of fewer rows would be those of chance.
+    static constexpr double kLeastImportanceMemory = 250;
+
     AdaptiveForest(const AdaptiveForest &other, std::span<const AdaptiveForest *const> parts,
                    Common common)
         : AdaptiveForest(std::move(common)) {
@@ -693,10 +698,30 @@ template <class Task> class AdaptiveForest {
             own.y -= base;
         }
         if (row.weight == 0) return;
+        credit_in_turn(t, row, own, now);
         tree.extend(own);
         while (tree.ascend(own.y, own.weight)) {
         }
         regrow(t, ++now);
+    }
+
+    // Each row is credited in one tree of each group. A group with a memory forgets what its trees
+    // saved long ago: the older of so many rows as the memory holds count 1 / e.
+    void credit_in_turn(std::size_t t, const Row<Label> &row, const Row<Label> &own,
+                        std::size_t now) {
+        const std::size_t n = common_.adaptive.n_estimators;
+        if (now % n != common_.id(t) % n) return;
+        Importance &importance = trees_[t].importance();
+        if (group(t).memory != kUnlimited) {
+            const double memory =
+                std::max(static_cast<double>(group(t).memory), kLeastImportanceMemory);
+            importance.fade(memory / (memory + static_cast<double>(n)));
+        }
+        trees_[t].credit(own.y, row.weight);
+        if constexpr (Task::kHasBases)
+            slots_[t].base.credit(row.x.values, row.y, [&](std::size_t column, double saved) {
+                importance.add(column, row.weight * saved);
+            });
     }
 
     // After row number `now` was learned.
@@ -712,6 +737,7 @@ template <class Task> class AdaptiveForest {
         std::swap(trees_[t], regrowth.tree());
         std::swap(numbers, regrowth.numbers());
         std::swap(base, regrowth.base());
+        std::swap(trees_[t].importance(), regrowth.tree().importance()); // it stays
         if (has_gaps_) trees_[t].expect_gaps();
         regrowth.stop();
         ++n_regrows;

@@ -218,7 +218,13 @@ template <class Task> class AdaptiveRestorer {
         const typename amforest::Forest<Restricted, Labels>::Common of_trees{
             common.tree_layout(), {}, forest_.tree_options(), common.parameters, n_trees_};
         forest_.trees() = Restorer<Restricted, Labels>(trees, of_trees).restore(n_rows);
-        for (std::size_t t = 0; t < n_trees_; ++t) forest_.limit_leaves(t);
+        require(std::ranges::count(trees.importance_turn, 0) ==
+                    static_cast<std::ptrdiff_t>(trees.importance_turn.size()),
+                "importance_turn must be 0");
+        for (std::size_t t = 0; t < n_trees_; ++t) {
+            forest_.limit_leaves(t);
+            forest_.trees()[t].importance().set_turn(0);
+        }
     }
 
     void restore_rows(std::size_t n_rows) {

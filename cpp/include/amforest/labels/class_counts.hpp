@@ -215,6 +215,23 @@ template <class Count> class ClassCounts {
         return prediction;
     }
 
+    // The probability of y, and log-loss.
+    class PathPredictions {
+      public:
+        PathPredictions(const ClassCounts &labels, Label y) : labels_(labels), y_(y) {}
+        double of_root(NodeId root) { return below(root); }
+        double below(NodeId v) {
+            const ClassParameters &prior = *labels_.parameters_;
+            return (static_cast<double>(labels_.count(v, y_)) + prior.dirichlet) /
+                   (static_cast<double>(labels_.n_samples(v)) + prior.total_alpha);
+        }
+
+      private:
+        const ClassCounts &labels_;
+        Label y_;
+    };
+    static double loss(double probability, Label) { return -std::log(probability); }
+
     // Tables of the original Mondrian forest: min(n_v(k), 1), summed over the classes, or added to
     // an array of them.
 

@@ -116,6 +116,18 @@ class RunningMean {
 
     std::span<const double> finish(std::span<double> mixture) const { return mixture; }
 
+    // The mean, and square loss.
+    class PathPredictions {
+      public:
+        PathPredictions(const RunningMean &labels, Label) : labels_(labels) {}
+        double of_root(NodeId root) { return labels_.mean(root); }
+        double below(NodeId v) { return labels_.mean(v); }
+
+      private:
+        const RunningMean &labels_;
+    };
+    static double loss(double mean, Label y) { return (y - mean) * (y - mean); }
+
     // The model file
 
     template <template <class> class Column> struct FileColumns {

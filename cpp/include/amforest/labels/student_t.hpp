@@ -204,6 +204,25 @@ class StudentT {
         return mixture.first(2);
     }
 
+    // The mean, and square loss.
+    class PathPredictions {
+      public:
+        PathPredictions(const StudentT &labels, Label) : labels_(labels) {}
+        double of_root(NodeId root) {
+            belief_ = labels_.belief_of_root(root);
+            return belief_.mean;
+        }
+        double below(NodeId v) {
+            labels_.descend(v, belief_);
+            return belief_.mean;
+        }
+
+      private:
+        const StudentT &labels_;
+        Belief belief_;
+    };
+    static double loss(double mean, Label y) { return (y - mean) * (y - mean); }
+
     // The model file
 
     template <template <class> class Column> struct FileColumns {
