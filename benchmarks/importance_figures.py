@@ -21,8 +21,14 @@ from scipy.stats import spearmanr
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
 
-import amforest
-from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
+from amforest import (
+    AdaptiveAMFClassifier,
+    AdaptiveAMFRegressor,
+    AMFClassifier,
+    AMFRegressor,
+    datasets,
+)
+from amforest.inspection import importances
 
 CHECKED_AT = (5_000, 20_000)
 SEEDS = (1, 2, 3)
@@ -119,22 +125,22 @@ def recovery() -> Iterator[dict[str, Any]]:
                 for end in CHECKED_AT:
                     model.partial_fit(stream.X[n_learned:end], stream.y[n_learned:end])
                     n_learned = end
-                    importances = model.feature_importances_
-                    matters, noise = importances[stream.matters], importances[~stream.matters]
+                    found = model.feature_importances_
+                    matters, noise = found[stream.matters], found[~stream.matters]
                     yield {
                         "stream": stream.name,
                         "model": type(model).__name__,
                         "seed": seed,
                         "rows": end,
-                        "auc": float(roc_auc_score(stream.matters, importances)),
+                        "auc": float(roc_auc_score(stream.matters, found)),
                         "margin": float(matters.min() - noise.max()),
                     }
 
 
 def agreement(n_rows: int = 10_000) -> Iterator[dict[str, Any]]:
     """Yield the rank correlation with permutation importance on rows held out, by data set."""
-    for name in amforest.datasets.NAMES:
-        data = amforest.datasets.load(name)
+    for name in datasets.NAMES:
+        data = datasets.load(name)
         order = np.random.default_rng(0).permutation(len(data.y))
         end = min(n_rows, len(order) - min(N_HELD_OUT, len(order) // 4))
         learned, held_out = order[:end], order[end : end + N_HELD_OUT]
@@ -152,7 +158,7 @@ def agreement(n_rows: int = 10_000) -> Iterator[dict[str, Any]]:
                 n_repeats=N_SHUFFLES,
                 random_state=0,
             ).importances_mean
-            found = amforest.inspection.importances(model).total
+            found = importances(model).total
             correlation = spearmanr(found, permuted).statistic
             yield {"data": name, "model": cls.__name__, "spearman": float(correlation)}
 

@@ -547,6 +547,9 @@ class AdaptiveAMFClassifier(ForestClassifier):
     memory_weights_ : ndarray of shape (n_groups,)
         The weights of the groups in the mixer. Their sum may differ from 1: beyond it predictions
         are sharper than the groups'.
+    memory_weights_history_ : tuple of ndarrays
+        Numbers of rows learned, of shape (n_points,), and the weights after them, of shape
+        (n_points, n_groups): at most 256 points at equal distances, and one for now.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -656,6 +659,12 @@ class AdaptiveAMFClassifier(ForestClassifier):
         """The weights of the groups in the mixer."""
         self._attributes()
         return self._adaptive_core().mixer_weights
+
+    @property
+    def memory_weights_history_(self) -> tuple[NDArray[np.int64], Floats]:
+        """Numbers of rows learned, and the weights of the groups after them."""
+        self._attributes()
+        return self._adaptive_core().weight_history
 
     def stats(self) -> dict[str, Any]:
         """Return the size of the model, its progressive loss, and what it remembers.

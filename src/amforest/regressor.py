@@ -399,6 +399,9 @@ class AdaptiveAMFRegressor(ForestRegressor):
     memory_weights_ : ndarray of shape (len(memory_names_),)
         The parts of these in the predicted mean. They add up to 1, and some may be negative. A mean
         far from all of them is clipped.
+    memory_weights_history_ : tuple of ndarrays
+        Numbers of rows learned, of shape (n_points,), and the weights after them, of shape
+        (n_points, len(memory_names_)): at most 256 points at equal distances, and one for now.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -496,6 +499,12 @@ class AdaptiveAMFRegressor(ForestRegressor):
         """The parts of these in the predicted mean."""
         self._attributes()
         return self._adaptive_core().mixer_weights
+
+    @property
+    def memory_weights_history_(self) -> tuple[NDArray[np.int64], Floats]:
+        """Numbers of rows learned, and these parts after them."""
+        self._attributes()
+        return self._adaptive_core().weight_history
 
     def stats(self) -> dict[str, Any]:
         """Return the size of the model, its progressive loss, and what it remembers.

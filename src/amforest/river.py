@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amforest import classifier, regressor
 from amforest._forest.class_labels import ClassLabels, decide
@@ -539,6 +540,11 @@ class AdaptiveAMFClassifier(_Classifier):
         """The weights of the groups in the mixer; AttributeError before any data."""
         return self._model.memory_weights_
 
+    @property
+    def memory_weights_history_(self) -> tuple[NDArray[np.int64], Floats]:
+        """Numbers of rows learned, and these weights after them."""
+        return self._model.memory_weights_history_
+
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"seed": 1}
@@ -748,6 +754,11 @@ class AdaptiveAMFRegressor(_Regressor):
     def memory_weights_(self) -> Floats:
         """The parts of these in the predicted mean; AttributeError before any data."""
         return self._model.memory_weights_
+
+    @property
+    def memory_weights_history_(self) -> tuple[NDArray[np.int64], Floats]:
+        """Numbers of rows learned, and these weights after them."""
+        return self._model.memory_weights_history_
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -49,6 +49,9 @@ Prior = Callable[[int], float]
 # is the turn of a tree to be credited.
 IMPORTANCES = ("importance", "importance_weight", "importance_turn")
 Result = TypeVar("Result")
+# Called with the number of a row, and the losses of the rows from there on: of the predictions that
+# an adaptive forest made before it learned them.
+Listener = Callable[[int, Floats], object]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,8 +75,8 @@ class CoreHandle:
     """What an estimator has beside its parameters."""
 
     __slots__ = (
-        *("changes", "fitted", "has_noted_unknown", "lock", "n_rejected", "place", "progress"),
-        "scales",
+        *("changes", "fitted", "has_noted_unknown", "listeners", "lock", "n_rejected", "place"),
+        *("progress", "scales"),
     )
 
     def __init__(self, scale_advice: str | None = None) -> None:
@@ -86,6 +89,7 @@ class CoreHandle:
         self.progress = (0.0, 0.0)  # of test-then-train: the sums of weights and losses
         self.scales = ScaleCheck(scale_advice)
         self.place: Place = _here  # where the trees of a new core live
+        self.listeners: tuple[Listener, ...] = ()  # no part of the model
 
     def state(self) -> dict[str, Any]:
         """Return the model as values that can be pickled; the handle keeps none of them."""
@@ -105,6 +109,33 @@ class CoreHandle:
             encoder, labels, core = state["fitted"]
             early = state.get("early")  # which earlier versions did not have
             self.fitted = Fitted(encoder, copy(labels), restore_core(core), early)
+
+    def listen(self, listener: Listener) -> None:
+        """Call a function with the losses of all rows that are learned from now on."""
+        with self.lock:
+            self.listeners += (listener,)
+            if self.fitted is not None:
+                self.keep_losses(self.fitted.core)
+
+    def stop_listening(self, listener: Listener) -> None:
+        """Undo `listen`."""
+        with self.lock:
+            self.listeners = tuple(other for other in self.listeners if other != listener)
+            if self.fitted is not None and is_adaptive_core(self.fitted.core):
+                self.fitted.core.keep_losses(bool(self.listeners))
+
+    def keep_losses(self, core: Core) -> None:
+        """Let a core keep what listeners are called with."""
+        if self.listeners and is_adaptive_core(core):
+            core.keep_losses(True)
+
+    def pass_losses(self) -> None:
+        """Call the listeners with the losses of the rows just learned; they may raise."""
+        if self.listeners and self.fitted is not None and is_adaptive_core(self.fitted.core):
+            first_row, losses = self.fitted.core.take_losses()
+            if len(losses):
+                for listener in self.listeners:
+                    listener(first_row, losses)
 
     def learning(self, rows: Any) -> LearningCall:
         """Return a context that holds the lock, and counts the rows if there is an error."""
@@ -271,7 +302,11 @@ class LearningCall:
             shape = getattr(self.rows, "shape", None)
             is_sized = hasattr(self.rows, "__len__")
             self.handle.n_rejected += shape[0] if shape else len(self.rows) if is_sized else 1
-        self.handle.lock.release()
+        try:
+            if kind is None:
+                self.handle.pass_losses()
+        finally:
+            self.handle.lock.release()
         if kind is None and self.handle.fitted is not None:
             self.handle.scales.finish(self.handle.fitted)
 
@@ -360,15 +395,17 @@ def build_core(**arguments: Any) -> Core:
 
 
 def restore_core(state: dict[str, Any]) -> Core:
-    """Build a core from what its method `state` returns; earlier versions had no importances."""
-    trees = _no_importances(state) | state["trees"]
+    """Build a core from what its method `state` returns, or did in earlier versions."""
+    trees = newer_columns(state) | state["trees"]
     return build_core(**state | {"options": Options(**state["options"]), "trees": trees})
 
 
-def _no_importances(state: dict[str, Any]) -> dict[str, NDArray[Any]]:
+def newer_columns(state: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return, without rows, the columns that a state did not have before format 4."""
     n_features = state["n_numbers"] + len(state["categories"])
     nothing = np.empty((0, n_features)), np.empty(0), np.empty(0, np.uint8)
-    return dict(zip(IMPORTANCES, nothing, strict=True))
+    columns: dict[str, NDArray[Any]] = dict(zip(IMPORTANCES, nothing, strict=True))
+    return columns | {"weight_history": np.empty(0)} if "groups" in state else columns
 
 
 def reserve_classes(core: Core, n_classes: int) -> Core:

@@ -236,6 +236,8 @@ class Estimator(BaseEstimator):
             except Exception:
                 handle.n_rejected += 1
                 raise
+            if handle.listeners:
+                handle.pass_losses()
         if not handle.scales.is_over and sample_weight:
             handle.scales.look_back(self._fitted())
         return self
@@ -383,6 +385,7 @@ class Estimator(BaseEstimator):
         if fitted is None:
             core = self._first_core(encoder, labels, table)
             early = EarlyRows.before(core) if settles_step else None
+            handle.keep_losses(core)
             core = core if settles_step else handle.place(core)
         else:
             check_in_box(table.numbers, fitted.core.bounds)

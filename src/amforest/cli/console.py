@@ -17,6 +17,8 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from amforest.evaluation import Drift
+
 EXIT_ERROR, EXIT_PIPE = 1, 141
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_FRAMES = 0.25
@@ -78,6 +80,16 @@ class Notes:
                 continue
             self.shown.append(note)
             self._console.print(f"Note: {note}", highlight=False, markup=False, soft_wrap=True)
+
+
+def describe_drift(drift: Drift) -> str:
+    """Return a drift as a line: since when, by how much, and what has changed."""
+    losses = f"the loss rose from {_number(drift.before)} to {_number(drift.after)}"
+    line = f"Drift: {losses} after row {drift.since:,} (detected at row {drift.row:,})"
+    if drift.changed:
+        features = ", ".join(str(change.feature) for change in drift.changed)
+        line += f"; importance changed most: {features}"
+    return " ".join(line.split())
 
 
 # Progress

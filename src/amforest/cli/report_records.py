@@ -1,4 +1,4 @@
-"""What a run records for its report: baselines, drift, the worst rows and the last ones."""
+"""What a run records for its report: baselines, the worst rows and the last ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from amforest._forest.losses import log_losses, squared_errors
 from amforest.cli.run_baselines import Baselines
 from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.evaluation.adapters import Prediction
-from amforest.evaluation.drift import DriftDetector
 from amforest.reading import Batch
 
 N_WORST = 10
@@ -44,8 +43,6 @@ class ReportRecords:
     Attributes
     ----------
     baselines : Baselines
-    drift : DriftDetector
-        Of 1 - p(y), or of the absolute errors.
     worst : list of WorstRow
         By falling loss.
     """
@@ -53,7 +50,6 @@ class ReportRecords:
     def __init__(self, scheme: Scheme) -> None:
         self._is_class, self._target = scheme.task == CLASSIFICATION, scheme.target
         self.baselines = Baselines(scheme)
-        self.drift = DriftDetector(is_bounded=self._is_class)
         self.worst: list[WorstRow] = []
         self._last: deque[tuple[pa.Table, NDArray[Any]]] = deque()
         self._piece: Batch | None = None
@@ -71,7 +67,6 @@ class ReportRecords:
         """Take predictions of rows that `begin` was given."""
         values, classes = prediction.values, prediction.classes
         losses = measure_losses(labels, values, classes)
-        self.drift.update(-np.expm1(-losses) if self._is_class else np.sqrt(losses))
         lowest = self.worst[-1].loss if len(self.worst) == N_WORST else -np.inf
         for i in np.argsort(-losses, kind="stable")[:N_WORST].tolist():
             if losses[i] > lowest:

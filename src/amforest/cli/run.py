@@ -17,9 +17,8 @@ from rich.console import Console
 
 from amforest import Checkpoint
 from amforest.cli.block_size import BlockSize
-from amforest.cli.console import Notes, Status, choose_view
+from amforest.cli.console import Notes, Status, choose_view, describe_drift
 from amforest.cli.keyed_checkpoint import KeyedCheckpoint
-from amforest.cli.memory_history import MemoryRecorder
 from amforest.cli.model_choice import build_model, choose_coverage, choose_kinds, read_first
 from amforest.cli.prediction_rows import PredictionRows, ids_of
 from amforest.cli.reject_summary import RejectSummary
@@ -27,7 +26,7 @@ from amforest.cli.report_records import ReportRecords
 from amforest.cli.row_file import RowFile, RowWriter
 from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import Settings, open_source
-from amforest.evaluation import Block, Evaluator, Loop, Progress
+from amforest.evaluation import Block, Drift, DriftWatch, Evaluator, Loop, Progress
 from amforest.evaluation.adapters import Prediction, adapt
 from amforest.evaluation.blocks import as_list
 from amforest.model_io import model_file
@@ -79,6 +78,8 @@ class Session:
         What is written to `predictions`.
     for_report : bool, default=False
         Whether to record what a report shows.
+    on_drift : callable, default=None
+        Called with each drift that is detected.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Session:
         rejects: RowWriter | None = None,
         prediction_rows: PredictionRows | None = None,
         for_report: bool = False,
+        on_drift: Callable[[Drift], object] | None = None,
     ) -> None:
         self.model, self.scheme, self.coverage = model, scheme, coverage
         self.predictions, self.rejects = predictions, rejects
@@ -109,15 +111,14 @@ class Session:
             scheme.task, _choose_metrics(scheme.task, coverage), unknown_classes="skip"
         )
         self._adapter = adapt(model, scheme.task, by_row=delay > 0, coverage=coverage)
-        self.memories: MemoryRecorder | None = None
-        if for_report and scheme.key is None and model.is_adaptive:
-            self._adapter = self.memories = MemoryRecorder(self._adapter)
+        self.watch = DriftWatch(model, on_drift)
         self.loop = Loop(
             self._adapter,
             self.evaluator,
             delay=delay,
             on_predictions=self._record,
             on_block=self._end_block,
+            watch=self.watch,
         )
         self._block_size = BlockSize()
         self._after_block: Callable[[], None] | None = None
@@ -228,6 +229,7 @@ class Session:
         """Continue a run from the state of a checkpoint."""
         self.n_rows, _, self.n_rejected = state["counts"]
         self.n_resumed = self.n_rows
+        self.watch.restart(self.n_rows)
         self.reject_summary.restore(state.get("reject_reasons", []))  # absent in older checkpoints
         if waiting := state["waiting"]:
             table = pa.concat_tables(self.scheme.row_table(row) for row, _ in waiting)
@@ -338,8 +340,17 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
                 stream = stack.enter_context(open_source(settings, state["scheme"]["kinds"]))
                 stream.skip(state["counts"][1])
                 first, batches = [], iter(stream)
+
+        def show_drift(drift: Drift) -> None:
+            if not settings.quiet:
+                line = describe_drift(drift)
+                console.print(line, highlight=False, markup=False, soft_wrap=True)
+
         session = _build_session(
-            settings, stack, model, state, is_resumed=not first, for_report=for_report
+            *(settings, stack, model, state),
+            is_resumed=not first,
+            for_report=for_report,
+            on_drift=show_drift,
         )
         interrupts = stack.enter_context(Interrupts())
         title = f"Learning {settings.source_names(1, with_folders=False)}"
@@ -382,6 +393,7 @@ def _build_session(
     *,
     is_resumed: bool,
     for_report: bool,
+    on_drift: Callable[[Drift], object],
 ) -> Session:
     scheme = Scheme.from_json(state["scheme"])
     coverage = choose_coverage(model, settings.coverage)
@@ -404,6 +416,7 @@ def _build_session(
         rejects=rejects,
         prediction_rows=rows,
         for_report=for_report,
+        on_drift=on_drift,
     )
     if is_resumed:
         session.resume(state)

@@ -18,7 +18,8 @@ from amforest._forest.losses import Floats
 from amforest.distributed.ray_shards import RayShards
 
 PIECE = 8192  # rows that are sent at once
-_LEARNED = {"mixer_weights", "n_remembered"}  # which batches under way will change
+# Which batches under way will change.
+_LEARNED = {"mixer_weights", "n_remembered", "weight_history"}
 
 
 @dataclass(slots=True)

@@ -16,13 +16,13 @@ from amforest._forest.categories import OTHERS, Categories
 from amforest._forest.class_labels import ClassLabels, NumberLabels
 from amforest._forest.column_kinds import AS_IT_IS, DROPPED, GivenColumns, Schema
 from amforest._forest.core_handle import (
-    IMPORTANCES,
     Core,
     Fitted,
     Labels,
     count_threads,
     handle_of,
     is_adaptive_core,
+    newer_columns,
     restore_core,
 )
 from amforest._forest.date_parts import OF_DATES, OF_TIMES
@@ -43,7 +43,8 @@ from amforest.model_io.json_values import (
 
 # The newest that this version reads, and the one that it writes. In format 1 the trees had no
 # counts of rows, because all had learned the same, and no feature weights. Before format 3 models
-# had no max_categories, and no limit but the core's. Before format 4 there were no importances.
+# had no max_categories, and no limit but the core's. Before format 4 there were no importances, and
+# no history of a mixer's weights.
 FORMAT = 4
 _MODULES = {
     "AMFClassifier": "amforest.classifier",
@@ -422,10 +423,12 @@ def core_from_document(
     }
     state |= {key: part[key] for key in part_keys}
     trees = dict(arrays)
-    if version >= 4 and not trees.keys() >= set(IMPORTANCES):
+    if is_adaptive:
+        state |= _adaptive_options(part)
+    if version >= 4 and not trees.keys() >= newer_columns(state).keys():
         raise ValueError("columns are missing")
     if is_adaptive:
-        return restore_core(state | _adaptive_options(part) | {"trees": trees})
+        return restore_core(state | {"trees": trees})
     if version == 1:
         n_features = state["n_numbers"] + len(state["categories"])
         trees["n_rows"] = np.full(len(trees["n_nodes"]), state["n_samples"], np.uint64)

@@ -22,6 +22,7 @@
 #include "amforest/adaptive/regrowth.hpp"
 #include "amforest/adaptive/row_store.hpp"
 #include "amforest/adaptive/schedule.hpp"
+#include "amforest/adaptive/weight_history.hpp"
 #include "amforest/base/parallel.hpp"
 #include "amforest/base/require.hpp"
 #include "amforest/base/shared_lock.hpp"
@@ -116,6 +117,8 @@ template <class Task> class AdaptiveForest {
     std::size_t n_trees() const { return common_.n_trees(); }
     std::size_t n_in_all() const { return common_.n_in_all(); } // with those of other parts
     bool is_part() const { return common_.adaptive.held.has_value(); }
+    // Whether predictions are mixed here: not in a part with trees.
+    bool is_mixed() const { return !is_part() || common_.adaptive.held->empty(); }
     std::size_t n_groups() const { return common_.adaptive.groups.size(); }
     std::size_t n_experts() const { return n_groups() + Experts::size(); } // that are mixed
 
@@ -133,15 +136,30 @@ template <class Task> class AdaptiveForest {
     std::span<const Slot> slots() const { return slots_; }
     const Mixer &mixer() const { return mixer_; }
     const Experts &experts() const { return experts_; }
+    const WeightHistory &history() const { return history_; }
     std::size_t n_rows() const { return n_rows_; }
 
     std::size_t bytes() const {
         const auto lock = lock_.read();
-        std::size_t sum = store_.bytes() + experts_.bytes();
+        std::size_t sum = store_.bytes() + experts_.bytes() + history_.bytes();
         for (std::size_t t = 0; t < n_trees(); ++t)
             sum += trees_[t].bytes() + slots_[t].numbers.bytes() + slots_[t].base.bytes() +
                    slots_[t].regrowth.bytes();
         return sum;
+    }
+
+    // Whether to keep the loss of the prediction of each row before it is learned.
+    void keep_losses(bool are_kept) {
+        const auto lock = lock_.write();
+        has_room_for_ = nullptr;
+        are_losses_kept_ = are_kept;
+        if (!are_kept) losses_ = {};
+    }
+    // Those of the rows since the last call, and the number of the first of these rows.
+    std::pair<std::size_t, std::vector<double>> take_losses() {
+        const auto lock = lock_.write();
+        has_room_for_ = nullptr;
+        return {losses_from_, std::exchange(losses_, {})};
     }
 
     std::size_t prediction_size() const {
@@ -405,6 +423,7 @@ template <class Task> class AdaptiveForest {
     const Store &store() const { return store_; }
     Mixer &mixer() { return mixer_; }
     Experts &experts() { return experts_; }
+    WeightHistory &history() { return history_; }
     void set_n_rows(std::size_t n_rows) { n_rows_ = n_rows; }
     RegrowthContext context() const {
         return {common_.layout,
@@ -440,6 +459,10 @@ template <class Task> class AdaptiveForest {
         }
         n_rows_ = other.n_rows_;
         mixer_ = other.mixer_;
+        if (is_mixed()) history_ = other.history_;
+        are_losses_kept_ = other.are_losses_kept_;
+        losses_ = other.losses_;
+        losses_from_ = other.losses_from_;
         experts_ = Experts(other.experts_, layout.n_codes(), layout.n_numbers);
         copy_rows(other);
         for (std::size_t t = 0; t < n_trees(); ++t)
@@ -450,7 +473,7 @@ template <class Task> class AdaptiveForest {
         : common_(std::move(common)), sizes_(sizes_of(common_)),
           store_(common_.layout.n_features(), AdaptiveSizes::capacity(sizes_.store_rows)),
           mixer_(n_experts(), common_.adaptive.mixer_rate),
-          experts_(common_.layout.n_codes(), common_.layout.n_numbers) {
+          experts_(common_.layout.n_codes(), common_.layout.n_numbers), history_(n_experts()) {
         trees_.reserve(common_.n_trees());
         slots_.reserve(common_.n_trees());
     }
@@ -576,6 +599,8 @@ template <class Task> class AdaptiveForest {
         if (weighs_too_much(n_rows, weights))
             throw std::length_error("the weights of all rows add up to too much");
         store_.make_room(n_rows);
+        if (is_mixed()) history_.make_room(n_rows_ + n_rows);
+        if (are_losses_kept_) losses_.reserve(losses_.size() + n_rows);
         const RegrowthContext with = context();
         for (std::size_t t = 0; t < n_trees(); ++t) {
             // A copy with wider rows may have more leaves than would fit now.
@@ -777,14 +802,22 @@ template <class Task> class AdaptiveForest {
         const std::size_t n_outputs = output_size(*common_.parameters);
         const std::span<double> by_expert = std::span(by_expert_).first(n_experts() * tree_size());
         const std::span<double> mixed = std::span(mixed_).first(n_outputs);
+        std::size_t now = n_rows_; // before these rows, which are counted
+        for (std::size_t i = 0; i < X.n_rows; ++i) now -= weight_at(weights, i) > 0 ? 1 : 0;
         for (std::size_t i = 0; i < X.n_rows; ++i) {
             predict_experts(X, i, prediction_at, by_expert, expert_scratch_);
             mixer_.mix(by_expert, mixed);
             if (out != nullptr) std::ranges::copy(mixed, out + i * n_outputs);
             const double weight = weight_at(weights, i);
             if (weight == 0) continue;
+            ++now;
+            if (are_losses_kept_) {
+                if (losses_.empty()) losses_from_ = now;
+                losses_.push_back(Mixer::loss(mixed, y[i]));
+            }
             mixer_.learn(by_expert, mixed, y[i], weight);
             experts_.learn(X[i], y[i], weight);
+            history_.add(now, [&](std::size_t g) { return mixer_.part(g); });
         }
     }
 
@@ -985,10 +1018,14 @@ template <class Task> class AdaptiveForest {
     Store store_;
     Mixer mixer_;
     Experts experts_;        // that are mixed beside the groups
+    WeightHistory history_;  // of the mixer
     std::size_t n_rows_ = 0; // learned
     bool has_gaps_ = false;  // whether there were missing values since the forest was built
     SharedLock lock_;        // many may predict, or one may learn
     const Batch *has_room_for_ = nullptr; // for all its rows
+    bool are_losses_kept_ = false;
+    std::vector<double> losses_;  // of the last rows
+    std::size_t losses_from_ = 0; // the number of the first of them
     // Scratch of the learner.
     std::vector<double> by_tree_, mixtures_, by_expert_, mixed_, expert_scratch_;
     std::vector<float> encoded_;

@@ -71,6 +71,10 @@ class LogisticMixer {
         for (const double score : scores) sum += score;
         for (double &score : scores) score -= sum / static_cast<double>(scores.size());
     }
+    // What is watched for drift: the probability that other classes get.
+    static double loss(std::span<const double> prediction, std::size_t y) {
+        return 1 - prediction[y];
+    }
 
     // One gradient step on -log p(y), after `mix` and before y is learned.
     void learn(std::span<const double> logs, std::span<const double> prediction, std::size_t y,

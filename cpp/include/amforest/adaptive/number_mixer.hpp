@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -58,6 +59,8 @@ class NumberMixer {
         });
     }
     static void center(std::span<double>) {} // a mean counts as it is
+    // What is watched for drift: the absolute error.
+    static double loss(std::span<const double> mixed, double y) { return std::abs(mixed[0] - y); }
 
     // After `mix`. Before the first label all experts predicted 0, which has no meaning.
     void learn(std::span<const double> by_expert, std::span<const double> mixed, double y,

@@ -26,6 +26,7 @@ template <class Task, template <class> class Column> struct AdaptiveColumns {
     Column<Label> row_labels;             // of the rows in the store
     Column<double> row_weights;           // the same
     Column<double> mixer_weights;         // of groups
+    Column<double> weight_history;        // points x groups
     Column<std::uint64_t> due;            // of trees, as all below
     Column<std::uint64_t> n_regrows;      //
     Column<std::uint64_t> number_keys;    // of random numbers of categories
@@ -53,6 +54,7 @@ template <class Task, template <class> class Column> struct AdaptiveColumns {
         use("row_labels", row_labels, kVector, 0);
         use("row_weights", row_weights, kVector, 0);
         use("mixer_weights", mixer_weights, kVector, 0);
+        use("weight_history", weight_history, kVector, 0);
         use("due", due, kVector, 0);
         use("n_regrows", n_regrows, kVector, 0);
         use("number_keys", number_keys, kVector, 0);
@@ -131,6 +133,8 @@ AdaptiveColumns<Task, Owned> flatten_memory(const AdaptiveForest<Task> &forest) 
     }
     const std::span<const double> weights = forest.mixer().weights();
     flat.mixer_weights.assign(weights.begin(), weights.end());
+    const std::span<const double> history = forest.history().values();
+    flat.weight_history.assign(history.begin(), history.end());
     for (const auto &slot : forest.slots()) {
         flat.due.push_back(slot.due);
         flat.n_regrows.push_back(slot.n_regrows);
@@ -164,6 +168,7 @@ template <class Task> class AdaptiveRestorer {
         for (const double weight : flat_.mixer_weights)
             require(std::abs(weight) <= 1e12, "mixer_weights must be finite");
         forest_.mixer().set_weights(flat_.mixer_weights);
+        forest_.history().restore(flat_.weight_history, n_rows);
         if constexpr (Task::kHasBases) restore_experts(n_rows);
         for (std::size_t t = 0; t < n_trees_; ++t) restore_slot(t, n_rows);
         require(next_term_ == flat_.base_columns.size(), "base_sizes must add up");

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import Any
@@ -82,36 +82,38 @@ def draw_progress(
         return _svg(ax, f"{title} against rows learned: {last} at the end", f"progress-{metric}")
 
 
-def draw_memories(history: Mapping[str, NDArray[Any]], *, drifts: Sequence[int] = ()) -> str | None:
+def draw_memories(
+    rows: NDArray[np.int64], weights: Floats, names: Sequence[str], *, drifts: Sequence[int] = ()
+) -> str | None:
     """Draw the weights of the memories over the rows as strips; None without enough points.
 
     Parameters
     ----------
-    history : mapping
-        Numbers of rows under "row", and the weights of each memory under its name.
+    rows, weights
+        As in `memory_weights_history_`.
+    names : list of str
+        The memories.
     drifts : sequence of int
         Rows to mark.
     """
-    rows, weights = history["row"], {k: v for k, v in history.items() if k != "row"}
     if len(rows) <= 2:
         return None
-    top = max(float(values.max()) for values in weights.values())
-    bottom = max(-min(float(values.min()) for values in weights.values()), 0.0)
+    top, bottom = float(weights.max()), max(-float(weights.min()), 0.0)
     unit = 0.9 / (max(top, 0.0) + bottom or 1.0)
-    last = max(weights, key=lambda memory: weights[memory][-1])
-    with _drawing(WIDTH, STRIP * (len(weights) + 1) + BELOW) as ax:
-        bases = unit * bottom - np.arange(len(weights))  # so that no strip covers another
-        for base, values in zip(bases.tolist(), weights.values(), strict=True):
+    last = names[int(weights[-1].argmax())]
+    with _drawing(WIDTH, STRIP * (len(names) + 1) + BELOW) as ax:
+        bases = unit * bottom - np.arange(len(names))  # so that no strip covers another
+        for base, values in zip(bases.tolist(), weights.T, strict=True):
             heights = unit * values
             ax.axhline(base, color=INK, linewidth=0.4, alpha=0.4)
             ax.fill_between(rows, base, base + np.maximum(heights, 0), color=BLUE, linewidth=0)
             if heights.min() < 0:
                 ax.fill_between(rows, base, base + np.minimum(heights, 0), color=RED, linewidth=0)
         middle = 0.3 if bottom < 0.2 * top else unit * bottom
-        ax.set_yticks(middle - np.arange(len(weights)), [plain(name) for name in weights])
+        ax.set_yticks(middle - np.arange(len(names)), [plain(name) for name in names])
         ax.tick_params(axis="y", length=0, labelsize=8)
         ax.spines["left"].set_visible(False)
-        floor = 0.7 - 0.3 * min(unit * bottom, 0.3) / 0.3 - len(weights)
+        floor = 0.7 - 0.3 * min(unit * bottom, 0.3) / 0.3 - len(names)
         ax.set(xlim=(0, rows[-1]), ylim=(floor, 1.05), xlabel="rows learned")
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         ax.xaxis.set_major_formatter("{x:,.0f}")

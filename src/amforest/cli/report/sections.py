@@ -195,8 +195,7 @@ def _metrics(outcome: Outcome) -> str:
 
 def _drift_rows(outcome: Outcome) -> list[int]:
     """Return the rows at which figures mark drift."""
-    records = outcome.session.records
-    return [] if records is None else [drift.since for drift in records.drift.drifts]
+    return [drift.since for drift in outcome.session.watch.drifts]
 
 
 def _line_styles(progress: Progress) -> str:
@@ -207,12 +206,16 @@ def _line_styles(progress: Progress) -> str:
 def _memories(outcome: Outcome) -> list[str]:
     """Return a picture of the weights of an adaptive forest's memories, and a table of them."""
     session = outcome.session
-    if session.memories is None:
+    if session.scheme.key is not None or not session.model.is_adaptive:
         return []
-    svg = figures.draw_memories(session.memories.history(), drifts=_drift_rows(outcome))
-    if svg is None:
+    if not session.model.__sklearn_is_fitted__():
         return []
     memories = summarize_memories(session.model)
+    names = [memory["memory"] for memory in memories]
+    learned, weights = session.model.memory_weights_history_
+    svg = figures.draw_memories(learned, weights, names, drifts=_drift_rows(outcome))
+    if svg is None:
+        return []
     most = max(memory["weight"] for memory in memories)
     rows = [
         [
