@@ -428,6 +428,12 @@ def test_weights_of_memories_are_stacked_and_negative_ones_below_zero():
     assert {">all<", ">15<", ">linear<"} <= set(re.findall(r">[a-z0-9]+<", svg))
 
 
+def test_residuals_over_the_rows_mark_the_drifts_that_they_show():
+    y, p = np.random.default_rng(0).normal(size=(2, 50))
+    plain, marked = (figures.draw_residuals(y, p, 100, drifts=rows)[0] for rows in ([20], [20, 70]))
+    assert marked.count("stroke-dasharray") == plain.count("stroke-dasharray") + 1
+
+
 # Intervals
 
 

@@ -110,7 +110,8 @@ def _is_known(
     """Tell which rows are of classes that had a probability: those of a new one are no mistakes."""
     columns = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     has_any: NDArray[np.bool_] = values[np.arange(len(labels)), columns] > 0
-    return has_any & (classes[columns] == labels)
+    is_known: NDArray[np.bool_] = has_any & (classes[columns] == labels)
+    return is_known
 
 
 def measure_losses(labels: NDArray[Any], values: NDArray[Any], classes: Any) -> NDArray[np.float64]:

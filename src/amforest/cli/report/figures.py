@@ -190,8 +190,10 @@ def draw_intervals(labels: Floats, predictions: Floats, intervals: Floats, last_
         return _svg(ax, f"{label}: {is_inside.mean():.1%} of the labels are inside", "intervals")
 
 
-def draw_residuals(labels: Floats, predictions: Floats, last_row: int) -> tuple[str, str, str]:
-    """Draw residuals against rows and against predictions, and their histogram."""
+def draw_residuals(
+    labels: Floats, predictions: Floats, last_row: int, *, drifts: Sequence[int] = ()
+) -> tuple[str, str, str]:
+    """Draw residuals against rows, with drift, and against predictions, and their histogram."""
     errors = labels - predictions
     about = f"median {np.median(errors):.3g}, standard deviation {errors.std():.3g}"
     rows = np.arange(last_row - len(labels), last_row) + 1
@@ -200,6 +202,7 @@ def draw_residuals(labels: Floats, predictions: Floats, last_row: int) -> tuple[
         ax.set(xlabel="row", ylabel="label − prediction")
         ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         ax.xaxis.set_major_formatter("{x:,.0f}")
+        _mark(ax, [row for row in drifts if row >= rows[0]])
         over_rows = _svg(ax, f"Residuals against rows: {about}", "residuals-rows")
     with _drawing(WIDTH, HEIGHT) as ax:
         _scatter(ax, predictions, errors)

@@ -276,7 +276,7 @@ def _predictions(outcome: Outcome, recent: LabelledPredictions) -> str:
     span += f" Red lines: medians of up to {figures.GROUPS} groups of equal size."
     if len(recent.labels) > figures.MOST_POINTS:
         span += f" At most {count(figures.MOST_POINTS)} points are drawn, evenly spaced in time."
-    blocks = _residuals(recent, outcome.session.n_rows)
+    blocks = _residuals(recent, outcome.session.n_rows, _drift_rows(outcome))
     return section("residuals", "Residuals", paragraph(span, "key"), blocks)
 
 
@@ -287,8 +287,8 @@ def _classes(recent: LabelledPredictions) -> list[str]:
     return blocks if len(counts) > UPRIGHT_CLASSES else [side_by_side(*blocks)]
 
 
-def _residuals(recent: LabelledPredictions, last_row: int) -> str:
-    drawn = figures.draw_residuals(recent.labels, recent.values, last_row)
+def _residuals(recent: LabelledPredictions, last_row: int, drifts: list[int]) -> str:
+    drawn = figures.draw_residuals(recent.labels, recent.values, last_row, drifts=drifts)
     over_rows, scatter, histogram = drawn
     outside = figures.count_outside(recent.labels - recent.values)
     rest = f"{count(outside)} rows with larger residuals are not shown." if outside else ""
