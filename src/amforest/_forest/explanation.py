@@ -218,8 +218,11 @@ def explanation_of(
     names : list of str, or None
     classes : list, or None
     """
+    values = terms[:, 1:]
+    if not np.array_equal(columns, np.arange(values.shape[1])):
+        values = values[:, columns]
     return Explanation(
-        values=terms[:, 1:][:, columns],
+        values=values,
         base_values=terms[:, 0],
         data=given.values,
         feature_names=names,
