@@ -37,7 +37,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
 
 def main() -> None:
     """Measure and print."""
-    parts = {"additivity": print_additivity, "cost": print_cost}
+    parts: dict[str, Callable[[], None]] = {"additivity": print_additivity, "cost": print_cost}
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default=",".join(parts), help="parts, separated by commas")
     names = parser.parse_args().only.split(",")

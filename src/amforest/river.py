@@ -175,7 +175,8 @@ class _River(base.Estimator):
 
     def _explain_row(self, fitted: Fitted, x: NamedValues) -> Floats:
         """Return the base value and the contributions of the core's columns, for each output."""
-        return fitted.core.explain(as_rows(columns_of(fitted).row(x)[None]), 1)[0]
+        terms: Floats = fitted.core.explain(as_rows(columns_of(fitted).row(x)[None]), 1)[0]
+        return terms
 
     def stats(self) -> dict[str, Any]:
         """Return how large the model is; see `amforest.AMFClassifier.stats`."""

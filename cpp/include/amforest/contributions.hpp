@@ -75,7 +75,7 @@ template <class Partition, LabelModel Labels> class Explainer {
     template <std::size_t kSize, class Receiver>
     [[gnu::flatten]] void follow(const Tree &tree, Walk &walk, const Receiver &receiver) {
         if (walk.v == kNone) return receiver.base(default_prediction(tree));
-        std::array<double, 2 * kSize> own;
+        std::array<double, 2 * kSize> own{};
         const std::size_t size = kSize > 0 ? kSize : size_;
         const std::span<double> memory = kSize > 0 ? std::span<double>(own) : std::span(memory_);
         std::span<double> now = memory.first(size), above = memory.subspan(size, size);

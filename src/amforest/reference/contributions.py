@@ -130,6 +130,7 @@ def explain_forest(forest: AdaptiveForest, x: Floats) -> Reals:
     by_expert = forest.predict_by_expert(x)
     if isinstance(forest.mixer, Mixer):
         return explain_scores(forest.mixer, by_expert, experts)
+    assert isinstance(forest.mixer, NumberMixer)
     return np.asarray(np.tensordot(slopes_of(forest.mixer, by_expert[:, 0]), experts, 1))
 
 
