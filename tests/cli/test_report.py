@@ -379,8 +379,8 @@ def test_a_forest_without_memories_has_no_such_picture(pages, outcomes):
 
 def test_weights_of_memories_are_stacked_and_negative_ones_below_zero():
     rows = np.arange(1, 101)
-    weights = {"all": np.full(100, 2.0), "15": np.full(100, -3.0), "linear": np.full(100, 3.0)}
-    svg = figures.draw_memories({"row": rows, **weights})
+    weights = np.tile([2.0, -3.0, 3.0], (100, 1))
+    svg = figures.draw_memories(rows, weights, ["all", "15", "linear"])
     areas = re.findall(r'd="([^"]*)" id="[^"]*" />.*?fill: var\(--(\w+)\)', svg, re.DOTALL)
     heights = [[float(y) for y in re.findall(r"[ML] \S+ (\S+)", path)] for path, _ in areas]
     spans = [

@@ -9,7 +9,7 @@ import pytest
 from amforest import load
 from amforest.model_io import model_file, safetensors_bytes
 from amforest.model_io.model_file import ModelFormatError, from_bytes
-from make_golden import FOLDER, FORMAT, GOLDEN, described
+from make_golden import FOLDER, FORMAT, FROZEN, GOLDEN, described
 
 FOLDERS = {version: FOLDER / f"format_{version}" for version in range(1, FORMAT + 1)}
 ABOUT = {
@@ -55,6 +55,15 @@ def test_a_regressor_whose_mixer_has_one_level_goes_on_as_it_did(name):
     assert found[0].pop("format") == known[0].pop("format") + 1
     assert found == known
     assert described(name, model, data) == expected
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_a_frozen_copy_predicts_as_it_did(name):
+    folder = FOLDER / "frozen_3"
+    expected = json.loads((folder / "golden.json").read_text("utf-8"))["files"][name]
+    frozen = load(folder / f"{name}.amf", sha256=expected["sha256"])
+    assert GOLDEN[name].predictions(frozen) == expected["predictions"]
+    assert parts(frozen.to_bytes()) == parts((folder / f"{name}.amf").read_bytes())
 
 
 @pytest.mark.parametrize("name", NAMES)
