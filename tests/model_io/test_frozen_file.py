@@ -96,6 +96,28 @@ def test_values_that_no_forest_predicts_are_refused(name):
         load(document, {**arrays, "values": values})
 
 
+def test_a_small_file_does_not_take_the_memory_of_a_large_mixer():
+    document, arrays = parts("AdaptiveAMFRegressor")
+    document, n_groups = copy.deepcopy(document), 60_000
+    core = document["forest"]["core"]
+    core["n_groups"], core["n_estimators"] = n_groups, 1
+    leaves = {
+        "feature": np.full(n_groups, -1, np.int32),
+        "threshold": np.empty(0, np.float32),
+        "missing": np.empty(0, np.uint8),
+        "weight": np.ones(n_groups, np.float32),
+        "values": np.ones((n_groups, 2)),
+        "numbers": np.ones((n_groups, arrays["numbers"].shape[1]), np.float32),
+        "mixer_weights": np.zeros(n_groups + 4),
+        "base_intercepts": np.zeros(n_groups),
+        "base_sizes": np.zeros(n_groups, np.uint64),
+        "base_columns": np.empty(0, np.uint32),
+        "base_terms": np.empty((0, 4)),
+    }
+    with pytest.raises(ModelFormatError, match="mixer_state must be that of a mixer"):
+        load(document, {**arrays, **leaves})
+
+
 def test_columns_of_a_river_model_must_fit_the_splits():
     river = pytest.importorskip("amforest.river")
     model = river.AdaptiveAMFRegressor(n_estimators=1, seed=0)

@@ -105,6 +105,10 @@ template <class Task> class FrozenPartsReader {
 
     Parts read() {
         const Layout &layout = common_.layout;
+        // Before memory is allocated that the arrays do not account for.
+        const std::size_t n = common_.n_experts();
+        require(!Task::kHasBases || 2 * flat_.mixer_state.size() >= n * n,
+                "mixer_state must be that of a mixer");
         Parts parts{FrozenNumbers(layout.categories),
                     {},
                     typename Forest::Mixer(common_.n_experts(), 0),
