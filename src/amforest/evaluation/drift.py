@@ -15,7 +15,6 @@ from amforest.evaluation.feature_changes import FeatureChange
 
 BLOCK = 50  # rows whose sums are kept together
 MOST_OF_A_SIZE = 5  # buckets; then the two oldest of them are joined
-FEWEST = 100  # rows on each side of a change
 DELTA = 1e-3  # the false-alarm rate of a test, if losses are independent and its bound is tight
 # Columns of the buckets; the squares of blocks are those of their sums.
 BLOCKS, SUM, SQUARES, OF_BLOCKS, UNBOUNDED, ROWS = range(6)
@@ -126,13 +125,13 @@ class DriftDetector:
         self._buckets = _compress(np.vstack((self._buckets, [*bucket, end - self._end])))
         self._end = end
         if self._detector is None:
-            while (change := find_change(self._buckets, FEWEST))[0] > 1:
+            while (change := find_change(self._buckets))[0] > 1:
                 self._divide(*change[1:], end)
             return
         for x, row in zip(bounded.tolist(), rows.tolist(), strict=True):
             self._detector.update(x)
             if self._detector.drift_detected:
-                self._divide(*find_change(self._buckets, BLOCK)[1:], row)
+                self._divide(*find_change(self._buckets)[1:], row)
 
     def _divide(self, place: int, is_rise: bool, row: int) -> None:
         """Note a drift before the bucket at a place, or drop the older ones."""
@@ -157,18 +156,16 @@ class DriftDetector:
         return bounded
 
 
-def find_change(buckets: Floats, fewest: int) -> tuple[float, int, bool]:
-    """Return where the mean of buckets changes most, and whether it rises there.
+def find_change(buckets: Floats) -> tuple[float, int, bool]:
+    """Return before which bucket the mean changes most, and whether it rises there.
 
-    First comes the change as a multiple of the largest that is no change; 0 without `fewest` rows
-    on each side.
+    First comes the change as a multiple of the largest that is no change; 0 of a single bucket.
     """
+    if len(buckets) < 2:
+        return 0.0, 0, False
     totals = buckets.cumsum(axis=0)
     n = BLOCK * totals[:, BLOCKS]
-    is_apart = (n >= fewest) & (n[-1:] - n >= fewest)
-    if not is_apart.any():
-        return 0.0, 0, False
-    sides = totals[is_apart], totals[-1] - totals[is_apart]
+    sides = totals[:-1], totals[-1] - totals[:-1]
     old, new = (BLOCK * side[:, BLOCKS] for side in sides)
     means = sides[0][:, SUM] / old, sides[1][:, SUM] / new
     variance = np.maximum(*(sum(parts) for parts in zip(*map(_spread, sides), strict=True)))
@@ -177,8 +174,7 @@ def find_change(buckets: Floats, fewest: int) -> tuple[float, int, bool]:
     bound = np.sqrt(2 * variance * strength * inverse) + 2 / 3 * strength * inverse
     excess = np.abs(means[1] - means[0]) / bound
     best = int(excess.argmax())
-    place = int(np.flatnonzero(is_apart)[best]) + 1
-    return float(excess[best]), place, bool(means[1][best] > means[0][best])
+    return float(excess[best]), best + 1, bool(means[1][best] > means[0][best])
 
 
 def _spread(side: Floats) -> tuple[Floats, Floats]:
