@@ -20,16 +20,19 @@
 
 namespace amforest {
 
-// A receiver that adds up base values and contributions: out[0, then 1 + column][number].
+// A receiver that adds up base values and contributions, multiplied by a factor: out[0, then 1 +
+// column][number].
 struct Sums {
     std::span<double> out;
+    double factor;
 
     void base(std::span<const double> p) const {
-        for (std::size_t k = 0; k < p.size(); ++k) out[k] += p[k];
+        for (std::size_t k = 0; k < p.size(); ++k) out[k] += factor * p[k];
     }
     void term(std::size_t column, double weight, std::span<const double> p,
               std::span<const double> above) const {
         double *to = &out[(1 + column) * p.size()];
+        weight *= factor;
         for (std::size_t k = 0; k < p.size(); ++k) to[k] += weight * (p[k] - above[k]);
     }
 };
