@@ -15,11 +15,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from amforest.reference import Floats, Node, Tree, UnrestrictedTree, extension_by_feature
+from amforest.reference import Floats, Node, Reals, Tree, UnrestrictedTree, extension_by_feature
 from amforest.reference.adaptive import AdaptiveForest
 from amforest.reference.adaptive_classes import Mixer
 from amforest.reference.adaptive_numbers import LeastSquaresMixer, NumberMixer
-from amforest.reference.linear_models import LinearBase, LinearExperts, Reals
+from amforest.reference.linear_models import LinearBase, LinearExperts
 from amforest.reference.regrowth import ForestTree
 from amforest.reference.student_t import StudentTree, statistics
 
