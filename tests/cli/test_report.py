@@ -359,6 +359,21 @@ def test_the_page_shows_the_memories_below_the_curves(drift, tmp_path):
     assert largest in drawn
 
 
+def test_a_line_tells_each_drift_while_the_stream_is_learned(tmp_path):
+    console = Console(record=True, width=200)
+    path = tmp_path / "stream.csv"
+    columns = drifting(1_600)
+    rows = [columns, *zip(*columns.values(), strict=True)]
+    lines = [",".join(map(str, row)) for row in rows]
+    path.write_text("\n".join(lines))
+    outcome = run(Settings(source=(str(path),), target="kind", trees=1), console)
+    (found,) = outcome.session.watch.drifts
+    words = f"after row {found.since:,} (detected at row {found.row:,})"
+    (line,) = [line for line in console.export_text().splitlines() if line.startswith("Drift: ")]
+    assert words in line
+    assert abs(found.since - 800) <= 50
+
+
 def test_figures_over_the_rows_have_the_same_axis(drift):
     curve = figures.draw_progress(drift.progress, "accuracy", "Accuracy")
     model = drift.session.model
@@ -372,8 +387,7 @@ def test_figures_over_the_rows_have_the_same_axis(drift):
     assert is_below[0] == is_below[1]
 
 
-def test_a_forest_without_memories_has_no_such_picture(pages, outcomes):
-    assert outcomes["numbers, amf"].session.memories is None
+def test_a_forest_without_memories_has_no_such_picture(pages):
     assert "Memories" not in Page(pages["numbers, amf"]).text
 
 
