@@ -22,10 +22,11 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from amforest.cli.console import CommandError
+from amforest.cli.recent_predictions import LabelledPredictions
 from amforest.cli.report import figures, markup, prepare_report, write_report
 from amforest.cli.report.importance import measure_importance
 from amforest.cli.report.sections import LONGEST_CLASS, count_confusion
-from amforest.cli.run import INTERVAL_METRICS, LabelledPredictions, Outcome, run
+from amforest.cli.run import INTERVAL_METRICS, Outcome, run
 from amforest.cli.settings import Settings
 
 HOSTILE = (
@@ -556,16 +557,6 @@ def test_residuals_of_odd_numbers_are_drawn(labels, tmp_path):
     assert len(page.section("residuals").all("svg")) == 3
     assert len(page.section("intervals").all("svg")) == 2
     assert not re.search("nan|inf", " ".join(some.get("d", "") for some in page.all("path")))
-
-
-def test_a_resumed_run_says_that_earlier_rows_are_missing(tmp_path):
-    columns, folder = classes_and_numbers(2, 200), str(tmp_path / "saved")
-    ran(tmp_path, {name: values[:150] for name, values in columns.items()}, checkpoint=folder)
-    page = Page(write_report(ran(tmp_path, columns, checkpoint=folder), tmp_path / "report"))
-    assert "The 150 rows learned before" in page.text
-    assert "The last 50 rows" in page.text
-    page = Page(write_report(ran(tmp_path, columns, checkpoint=folder), tmp_path / "report"))
-    assert "No row has a prediction" in page.text
 
 
 def test_a_run_that_was_interrupted_says_so(tmp_path):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from amforest.evaluation.base_metric import Floats
 from amforest.evaluation.feature_changes import FeatureChange
+from amforest.model_io.json_values import floats_from_json, floats_to_json, from_json, to_json
 
 BLOCK = 50  # rows whose sums are kept together
 MOST_OF_A_SIZE = 5  # buckets; then the two oldest of them are joined
@@ -117,6 +118,27 @@ class DriftDetector:
             block = slice(start, start + BLOCK)
             self._add(values[block], rows[block])
         return self.drifts[n_before:]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state in values of JSON, without the drifts; TypeError with one of river."""
+        if self._detector is not None:
+            name = type(self._detector).__name__
+            raise TypeError(f"detector is a {name} of river, whose state cannot be saved as JSON")
+        return {
+            "scale": to_json(self._scale, "scale"),
+            "counts": [self._n_rows, self._end],
+            "block": floats_to_json(self._block),
+            "rows": self._rows.tolist(),
+            "buckets": floats_to_json(self._buckets),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from the result of `to_json`."""
+        self._scale = from_json(state["scale"])
+        self._n_rows, self._end = (int(n) for n in state["counts"])
+        self._rows = np.array(state["rows"], dtype=np.int64)
+        self._block = floats_from_json(state["block"], self._rows.shape)
+        self._buckets = floats_from_json(state["buckets"], (None, self._buckets.shape[1]))
 
     def _add(self, block: Floats, rows: NDArray[np.int64]) -> None:
         bounded = block if self._is_bounded else self._bound(block)
