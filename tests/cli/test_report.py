@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import os
 import re
 import shutil
@@ -24,10 +23,11 @@ from sklearn.metrics import confusion_matrix
 
 from amforest.cli.console import CommandError
 from amforest.cli.report import figures, markup, prepare_report, write_report
-from amforest.cli.report.importance import measure_importance
 from amforest.cli.report.sections import LONGEST_CLASS, count_confusion
 from amforest.cli.run import INTERVAL_METRICS, LabelledPredictions, Outcome, run
 from amforest.cli.settings import Settings
+from amforest.inspection import importances
+from amforest.inspection.terms import select_output
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -254,14 +254,33 @@ def test_the_page_says_what_ran(name, pages, outcomes):
     assert f"Python{sys.version.split()[0]}" in details
 
 
-def test_features_and_worst_rows_are_those_of_the_run(pages, outcomes):
+def test_features_are_ranked_by_importance_recent_beside_long_term(pages, outcomes):
+    for name in ("numbers", "numbers, amf"):
+        found = importances(outcomes[name].session.model)
+        features = Page(pages[name]).section("features")
+        columns = [found.long_term(), *([] if found.recent() is None else [found.recent()])]
+        order = np.argsort(-columns[0], kind="stable").tolist()
+        assert features.rows() == [
+            [found.names[j], *(f"{parts[j]:.1%}" for parts in columns)] for j in order
+        ]
+        assert features.rows()[0][0] == "a"
+        assert f"{found.names[order[0]]} ({columns[0][order[0]]:.0%})" in Page(pages[name]).text
+    assert len(features.rows()[0]) == 2  # forests of the paper have one memory
+
+
+def test_contributions_to_the_last_predictions_are_drawn(pages, outcomes):
+    for name, what in (("two classes", "log-odds of class 01"), ("numbers", "prediction")):
+        (svg,) = Page(pages[name]).section("features").all("svg")
+        explanation = outcomes[name].session.model.explain(
+            outcomes[name].session.records.last_rows()
+        )
+        largest = np.abs(select_output(explanation).values).mean(axis=0).argmax()
+        assert f"those of {explanation.feature_names[largest]} are" in svg["aria-label"]
+        assert f"contribution to the {what}" in Page(pages[name]).section("features").text
+
+
+def test_worst_rows_are_those_of_the_run(pages, outcomes):
     session, page = outcomes["numbers"].session, Page(pages["numbers"])
-    found = measure_importance(session.model, *session.records.last_rows())
-    used = [one for one in found if one.is_positive]
-    features = page.section("features")
-    assert [row[0] for row in features.rows()] == [one.name for one in used]
-    assert used[0].name == "a"
-    assert features.values() == [value for one in used for value in (one.growth, one.error)]
     worst, rows = session.records.worst, page.section("rows")
     triples = [(float(row.label), float(row.predicted), row.loss) for row in worst]
     assert rows.values() == [value for triple in triples for value in triple]
@@ -357,13 +376,13 @@ def test_the_page_shows_the_memories_below_the_curves(drift, tmp_path):
     largest = model.memory_names_[int(np.argmax(model.memory_weights_))]
     assert f"{largest} has the largest at the end" in label
     drawn = [words for tag, words in section.words if tag == "text"]
-    assert set(model.memory_names_) < set(drawn)
+    assert largest in drawn
 
 
 def test_figures_over_the_rows_have_the_same_axis(drift):
     curve = figures.draw_progress(drift.progress, "accuracy", "Accuracy")
     model = drift.session.model
-    memories = figures.draw_memories(*model.memory_weights_history_, model.memory_names_)
+    memories = figures.draw_memories(model)
     frame = re.compile(r'd="M ([\d.]+) [\d.]+ +L ([\d.]+) [\d.]+ +L \2')
     frames = [frame.findall(svg)[1] for svg in (curve, memories)]  # after those of the figures
     assert frames[0] == frames[1]
@@ -374,21 +393,8 @@ def test_figures_over_the_rows_have_the_same_axis(drift):
 
 
 def test_a_forest_without_memories_has_no_such_picture(pages, outcomes):
-    assert outcomes["numbers, amf"].session.memories is None
+    assert not outcomes["numbers, amf"].session.model.is_adaptive
     assert "Memories" not in Page(pages["numbers, amf"]).text
-
-
-def test_strips_of_memories_never_cover_each_other():
-    rows = np.arange(1, 101)
-    weights = {"all": np.full(100, 2.0), "15": np.full(100, -3.0), "linear": np.full(100, 3.0)}
-    svg = figures.draw_memories({"row": rows, **weights})
-    areas = re.findall(r'd="([^"]*)" id="[^"]*" />.*?fill: var\(--(\w+)\)', svg, re.DOTALL)
-    assert [colour for _, colour in areas] == ["blue", "blue", "red", "blue"]
-    heights = [[float(y) for y in re.findall(r"[ML] \S+ (\S+)", path)] for path, _ in areas]
-    spans = [(min(some), max(some)) for some in heights]
-    assert spans[1][0] == spans[1][1]  # there is nothing above the line of negative weights
-    spans.pop(1)
-    assert all(above[1] <= below[0] for above, below in itertools.pairwise(spans))
 
 
 # Intervals

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from html import escape
 from typing import Any
 from xml.etree import ElementTree
@@ -20,7 +21,15 @@ from numpy.typing import NDArray
 
 from amforest.cli.report.markup import plain
 from amforest.evaluation import Progress
-from amforest.plotting import plot_predictions, plot_progress, plot_reliability
+from amforest.inspection import Explanation
+from amforest.inspection.terms import select_output
+from amforest.plotting import (
+    plot_contribution_swarm,
+    plot_memory_weights,
+    plot_predictions,
+    plot_progress,
+    plot_reliability,
+)
 from amforest.plotting.colours import COLOURS
 
 Floats = NDArray[np.float64]
@@ -43,7 +52,8 @@ STYLE: dict[Any, Any] = {
 WIDTH, HEIGHT = 4.4, 3.0  # inches
 BROAD = 9.2  # inches: as wide as two figures and the gap between them
 LEFT, RIGHT = 0.8, 0.3  # inches beside figures over the rows, so that their axes are aligned
-STRIP, BELOW = 0.3, 0.5  # inches for each memory, and for the axis below
+MEMORIES, BELOW = 3.4, 0.5  # inches: the height of the memories, and of what is below an axis
+LINE, ABOVE = 0.36, 0.4  # inches for a line of the swarm, and for its legend
 MOST_POINTS = 2_000
 ROWS_IN_BAND = 200  # the last rows, whose intervals are drawn
 GROUPS = 20  # of predictions, each with its median residual
@@ -82,46 +92,45 @@ def draw_progress(
         return _svg(ax, f"{title} against rows learned: {last} at the end", f"progress-{metric}")
 
 
-def draw_memories(
-    rows: NDArray[np.int64], weights: Floats, names: Sequence[str], *, drifts: Sequence[int] = ()
-) -> str | None:
-    """Draw the weights of the memories over the rows as strips; None without enough points.
+def draw_memories(model: Any, *, drifts: Sequence[int] = ()) -> str | None:
+    """Draw the weights of the memories over the rows; None without enough points.
 
-    Parameters
-    ----------
-    rows, weights
-        As in `memory_weights_history_`.
-    names : list of str
-        The memories.
-    drifts : sequence of int
-        Rows to mark.
+    `drifts` are rows to mark.
     """
+    rows, weights = model.memory_weights_history_
     if len(rows) <= 2:
         return None
-    top, bottom = float(weights.max()), max(-float(weights.min()), 0.0)
-    unit = 0.9 / (max(top, 0.0) + bottom or 1.0)
-    last = names[int(weights[-1].argmax())]
-    with _drawing(WIDTH, STRIP * (len(names) + 1) + BELOW) as ax:
-        bases = unit * bottom - np.arange(len(names))  # so that no strip covers another
-        for base, values in zip(bases.tolist(), weights.T, strict=True):
-            heights = unit * values
-            ax.axhline(base, color=INK, linewidth=0.4, alpha=0.4)
-            ax.fill_between(rows, base, base + np.maximum(heights, 0), color=BLUE, linewidth=0)
-            if heights.min() < 0:
-                ax.fill_between(rows, base, base + np.minimum(heights, 0), color=RED, linewidth=0)
-        middle = 0.3 if bottom < 0.2 * top else unit * bottom
-        ax.set_yticks(middle - np.arange(len(names)), [plain(name) for name in names])
-        ax.tick_params(axis="y", length=0, labelsize=8)
-        ax.spines["left"].set_visible(False)
-        floor = 0.7 - 0.3 * min(unit * bottom, 0.3) / 0.3 - len(names)
-        ax.set(xlim=(0, rows[-1]), ylim=(floor, 1.05), xlabel="rows learned")
-        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        ax.xaxis.set_major_formatter("{x:,.0f}")
-        ax.grid(axis="x", alpha=0.25, linewidth=0.6)
+    last = model.memory_names_[int(weights[-1].argmax())]
+    with _drawing(BROAD, MEMORIES) as ax:
+        plot_memory_weights(model, ax=ax)
         _mark(ax, drifts)
-        _align(ax, above=0.05)
+        _align(ax, above=0.1)
         label = f"Weights of the memories against rows learned: {last} has the largest at the end"
         return _svg(ax, label, "memories")
+
+
+def draw_swarm(explanation: Explanation) -> str:
+    """Draw the contributions of features to the predictions of some rows."""
+    explanation = _without_control_characters(select_output(explanation))
+    with _drawing(BROAD, HEIGHT) as ax:
+        plot_contribution_swarm(explanation, ax=ax)
+        n_lines = len(ax.get_yticks())
+        ax.figure.set_size_inches(BROAD, LINE * n_lines + BELOW + ABOVE)
+        largest = ax.get_yticklabels()[0].get_text()
+        label = f"Contributions of features to {len(explanation)} predictions"
+        return _svg(ax, f"{label}: those of {largest} are the largest", "swarm")
+
+
+def _without_control_characters(explanation: Explanation) -> Explanation:
+    """Return an explanation whose words may stand in XML."""
+    data = explanation.data.astype(object)
+    for place, value in np.ndenumerate(data):
+        if isinstance(value, str):
+            data[place] = plain(value)
+    names = [plain(name, LONGEST_NAME) for name in explanation.feature_names]
+    label = explanation.output_names
+    label = label if label is None else plain(label, LONGEST_NAME)
+    return replace(explanation, data=data, feature_names=names, output_names=label)
 
 
 def _mark(ax: Axes, rows: Sequence[int]) -> None:
