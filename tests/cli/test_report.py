@@ -397,6 +397,12 @@ def test_a_forest_without_memories_has_no_such_picture(pages, outcomes):
     assert "Memories" not in Page(pages["numbers, amf"]).text
 
 
+def test_residuals_over_the_rows_mark_the_drifts_that_they_show():
+    y, p = np.random.default_rng(0).normal(size=(2, 50))
+    plain, marked = (figures.draw_residuals(y, p, 100, drifts=rows)[0] for rows in ([20], [20, 70]))
+    assert marked.count("stroke-dasharray") == plain.count("stroke-dasharray") + 1
+
+
 # Intervals
 
 

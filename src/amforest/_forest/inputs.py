@@ -729,7 +729,7 @@ def refuse_missing_labels(y: Any) -> Any:
         return y
     if isinstance(y, np.ma.MaskedArray):
         is_absent = np.ma.getmaskarray(y).ravel()
-        values: Any = np.where(is_absent, "masked", None)
+        values: Any = np.array(["masked"] * len(is_absent))
         y = y.data
     elif (values := np.asarray(y)).dtype == object and values.ndim == 1:
         is_absent = np.array([v is None or is_pandas_na(v) for v in values], dtype=bool)

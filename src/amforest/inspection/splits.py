@@ -33,7 +33,8 @@ class SplitWords:
         n_features = len(model.is_categorical_)
         self._keys = list(getattr(model, "feature_names_", range(n_features)))
         self._categories = {
-            j: list(model.categories_[self._keys[j]]) for j in np.flatnonzero(model.is_categorical_)
+            j: list(model.categories_[self._keys[j]])
+            for j in np.flatnonzero(model.is_categorical_).tolist()
         }
         self._numbers: dict[int, NDArray[np.float32]] = {}
         if model.is_adaptive and self._categories:

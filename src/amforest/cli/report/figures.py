@@ -51,7 +51,8 @@ STYLE: dict[Any, Any] = {
 }
 WIDTH, HEIGHT = 4.4, 3.0  # inches
 BROAD = 9.2  # inches: as wide as two figures and the gap between them
-LEFT, RIGHT = 0.8, 0.3  # inches beside figures over the rows, so that their axes are aligned
+PROGRESS = 2.4  # inches: the height of a metric over the rows
+LEFT, RIGHT = 0.7, 0.9  # inches beside figures over the rows, so that their axes are aligned
 MEMORIES, BELOW = 3.4, 0.5  # inches: the height of the memories, and of what is below an axis
 LINE, ABOVE = 0.36, 0.4  # inches for a line of the swarm, and for its legend
 MOST_POINTS = 2_000
@@ -77,7 +78,7 @@ def draw_progress(
     values = np.concatenate([progress.curve[metric], progress.curve[f"{metric}_window"]])
     if np.isfinite(values).sum() <= 2:
         return None
-    with _drawing(WIDTH, HEIGHT) as ax:
+    with _drawing(BROAD, PROGRESS) as ax:
         plot_progress(progress, metric, legend=False, ax=ax)
         ax.lines[0].set_linewidth(1.1)  # the dashed one: thinner lines fade on a phone
         low, high = _limits(progress, metric, ax)
@@ -192,8 +193,10 @@ def draw_intervals(labels: Floats, predictions: Floats, intervals: Floats, last_
         return _svg(ax, f"{label}: {is_inside.mean():.1%} of the labels are inside", "intervals")
 
 
-def draw_residuals(labels: Floats, predictions: Floats, last_row: int) -> tuple[str, str, str]:
-    """Draw residuals against rows and against predictions, and their histogram."""
+def draw_residuals(
+    labels: Floats, predictions: Floats, last_row: int, *, drifts: Sequence[int] = ()
+) -> tuple[str, str, str]:
+    """Draw residuals against rows, with drift, and against predictions, and their histogram."""
     errors = labels - predictions
     about = f"median {np.median(errors):.3g}, standard deviation {errors.std():.3g}"
     rows = np.arange(last_row - len(labels), last_row) + 1
@@ -202,6 +205,7 @@ def draw_residuals(labels: Floats, predictions: Floats, last_row: int) -> tuple[
         ax.set(xlabel="row", ylabel="label − prediction")
         ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         ax.xaxis.set_major_formatter("{x:,.0f}")
+        _mark(ax, [row for row in drifts if row >= rows[0]])
         over_rows = _svg(ax, f"Residuals against rows: {about}", "residuals-rows")
     with _drawing(WIDTH, HEIGHT) as ax:
         _scatter(ax, predictions, errors)
