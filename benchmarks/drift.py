@@ -28,7 +28,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "drift.md"
 RESULTS = Path(__file__).with_name("drift.json")
 START, END = "<!-- measured -->", "<!-- end -->"  # of the part of the page that is written
 LATEST = 2_000  # rows after a change within which it is detected
-ARF_BEFORE, ARF_AFTER = 2_000, 1_000  # rows around a change that river's forest gets
+ARF_BEFORE, ARF_AFTER = 1_000, 500  # rows around a change that river's forest gets
 OURS, ADWIN, PAGE_HINKLEY = "amforest", "ADWIN", "Page-Hinkley"
 ARF_DRIFTS, ARF_WARNINGS = "ARF, drifts", "ARF, warnings"
 
