@@ -107,7 +107,7 @@ def test_numbers_and_features_without_names_can_be_drawn():
     model = AMFRegressor(2, random_state=0).fit(X, X[:, 1])
     ax = plot_contributions(model.explain(X[:1]))
     assert ax.get_xlabel() == "prediction"
-    assert ticks(ax)[1].startswith("feature 1 = ")
+    assert f"feature 1 = {X[0, 1]:.4g}".replace("-", "−") in ticks(ax)
 
 
 # Many rows
@@ -136,7 +136,7 @@ def test_dots_have_the_colour_of_values_and_of_categories(shop):
         of_town = {to_hex(colour) for colour in colours["town"][SHOP["town"] == town]}
         assert of_town == {to_hex(GREY if k == 4 else get_colour(k))}
     named = [area.get_text() for area in ax.figure.findobj(TextArea)]
-    assert named == [*frequent[:4], "+ 1"]
+    assert [word for word in named if word][:5] == [*frequent[:4], "+ 1"]
 
 
 def test_many_rows_are_thinned_and_the_rest_has_one_line(shop):
@@ -236,7 +236,7 @@ def test_bad_classes_and_models_are_named():
         plot_contribution_swarm(None)
     with pytest.raises(ValueError, match="model is AMFClassifier, which has no memories"):
         plot_memory_weights(classifier())
-    with pytest.raises(TypeError, match="it must be a forest of amforest"):
+    with pytest.raises(TypeError, match="model is 3; it must be a fitted model"):
         plot_importances(3)
     numbers = AMFRegressor(1, random_state=0).fit([[0.0], [1.0]], [0, 1]).explain([[0.0]])
     with pytest.raises(ValueError, match="positive is 1; the explanation has no classes"):

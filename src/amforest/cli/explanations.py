@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from rich.console import Console
 from sklearn.base import is_classifier
 
@@ -102,10 +101,10 @@ def explain(
         kinds.setdefault(wanted.id_column, "category")
     stream = open_stream(find_source(source), types=kinds, columns=list(kinds), **reading)
     status, rejects, notes = Status(), RejectSummary(), Notes(console)
-    notes.show(stream.notes)
     with ExitStack() as stack:
-        outputs = _open_outputs(model, wanted, listing)
         stack.enter_context(stream)
+        notes.show(stream.notes)
+        outputs = _open_outputs(model, wanted, listing)
         view = stack.enter_context(choose_view(console, "Explaining", quiet=quiet))
         for batch in stream:
             rejects.add(batch.rejects)
@@ -332,7 +331,7 @@ class ContributionPlot:
 
 def _join(parts: list[Explanation]) -> Explanation:
     """Return the explanation of all rows."""
-    columns: dict[str, NDArray[Any]] = {
+    columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("values", "base_values", "data")
     }

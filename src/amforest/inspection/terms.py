@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils._missing import is_pandas_na
 
 from amforest._forest.explanation import Explanation
-from amforest._forest.inputs import is_pandas_na
 
 LONGEST = 28  # characters of a name or a category
 
@@ -121,7 +121,8 @@ def describe_value(value: Any) -> str:
     if is_missing(value):
         return "missing"
     if isinstance(value, (float, np.floating)):
-        words = f"{value:.4g}" if abs(value) < 1e4 or abs(value) >= 1e15 else f"{value:.0f}"
+        number = float(value)
+        words = f"{number:.4g}" if abs(number) < 1e4 or abs(number) >= 1e15 else f"{number:.0f}"
         return words.replace("-", "\N{MINUS SIGN}")
     return shorten(str(value))
 

@@ -71,7 +71,7 @@ def plot_contributions(
     passed = np.append(starts, sums.prediction)
     ax.vlines(passed, np.arange(n_bars + 1), [*places, n_bars + 1], ink, lw=0.7, alpha=0.6)
     ax.plot([sums.base, sums.prediction], [0, n_bars + 1], "D", color=ink, markersize=5)
-    for place, value, end in zip(places, values, ends, strict=True):
+    for place, value, end in zip(places.tolist(), values.tolist(), ends.tolist(), strict=True):
         _write(ax, end, place, _signed(value), is_left=value < 0)
     _write(ax, sums.base, 0, _rounded(sums.base), is_left=False)
     words = _rounded(sums.prediction)

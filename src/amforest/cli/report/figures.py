@@ -116,7 +116,8 @@ def draw_swarm(explanation: Explanation) -> str:
     with _drawing(BROAD, HEIGHT) as ax:
         plot_contribution_swarm(explanation, ax=ax)
         n_lines = len(ax.get_yticks())
-        ax.figure.set_size_inches(BROAD, LINE * n_lines + BELOW + ABOVE)
+        figure: Any = ax.figure
+        figure.set_size_inches(BROAD, LINE * n_lines + BELOW + ABOVE)
         largest = ax.get_yticklabels()[0].get_text()
         label = f"Contributions of features to {len(explanation)} predictions"
         return _svg(ax, f"{label}: those of {largest} are the largest", "swarm")

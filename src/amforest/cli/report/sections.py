@@ -378,7 +378,8 @@ def _features(outcome: Outcome) -> str:
     order = np.argsort(-long_term, kind="stable")
     used = [j for j in order.tolist() if is_shown[j]][:MOST_FEATURES]
     if not used:
-        return ""
+        words = "No feature has saved any loss yet: predictions do not depend on them."
+        return section("features", "Features that matter", paragraph(words))
     loss = "log-loss" if session.scheme.task == CLASSIFICATION else "squared error"
     caption = (
         f"What the splits on each feature have saved of the {loss}, learned online: parts of what "
