@@ -241,7 +241,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
             and with `base_values`, they are what `predict_proba` returns.
         """
         terms, classes, fitted = self._explain(X)
-        return self._explanation(fitted, X, terms, classes)
+        return self._explanation(fitted, X, terms, "probability", classes)
 
     def _explain(self, X: ArrayLike) -> tuple[Floats, list[Any], Fitted]:
         """Return the terms of the explanation, and the classes that they belong to."""
@@ -733,8 +733,9 @@ class AdaptiveAMFClassifier(ForestClassifier):
         """
         terms, classes, fitted = self._explain(X)
         if len(classes) == 2:
-            return self._explanation(fitted, X, terms[..., 1] - terms[..., 0])
-        return self._explanation(fitted, X, terms, classes)
+            log_odds = terms[..., 1] - terms[..., 0]
+            return self._explanation(fitted, X, log_odds, "log-odds", classes[1])
+        return self._explanation(fitted, X, terms, "score", classes)
 
     def _new_core(self, labels: Any, **features: Any) -> Core:
         del features["bounds"]

@@ -135,7 +135,7 @@ class ForestRegressor(RegressorMixin, Estimator):
             `base_values`, they are what `predict` returns.
         """
         fitted = self._fitted()
-        return self._explanation(fitted, X, self._run_explain(fitted, X)[..., 0])
+        return self._explanation(fitted, X, self._run_explain(fitted, X)[..., 0], "prediction")
 
     def _test_then_train(self, X: ArrayLike, y: ArrayLike, sample_weight: Any) -> Floats:
         return np.concatenate(self._predict_then_learn(X, y, sample_weight=sample_weight))

@@ -24,10 +24,11 @@ from sklearn.metrics import confusion_matrix
 from amforest.cli.console import CommandError
 from amforest.cli.recent_predictions import LabelledPredictions
 from amforest.cli.report import figures, markup, prepare_report, write_report
-from amforest.cli.report.importance import measure_importance
-from amforest.cli.report.sections import LONGEST_CLASS, count_confusion
+from amforest.cli.report.sections import LEAST_IMPORTANCE, LONGEST_CLASS, count_confusion
 from amforest.cli.run import INTERVAL_METRICS, Outcome, run
 from amforest.cli.settings import Settings
+from amforest.inspection import importances
+from amforest.inspection.terms import select_output
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -203,7 +204,10 @@ def test_a_page_can_be_read_by_all(name, pages):
 @pytest.mark.parametrize("name", CLASSES_AND_NUMBERS)
 def test_pictures_have_the_colours_of_the_page_around_them(name, pages):
     page = Page(pages[name])
-    styles = " ".join(some.get("style", "") for tag, some in page.tags if tag != "td")
+    dots = [tag for tag in Page(pages[name]).section("features").tags if tag[0] == "use"]
+    styles = " ".join(
+        some.get("style", "") for tag, some in page.tags if tag != "td" and (tag, some) not in dots
+    )
     assert "currentColor" in styles
     assert "var(--blue)" in styles
     fixed = set(re.findall(r"#[0-9a-f]{3,6}", styles)) - {"#808080"}  # grey, visible on both
@@ -254,14 +258,34 @@ def test_the_page_says_what_ran(name, pages, outcomes):
     assert f"Python{sys.version.split()[0]}" in details
 
 
-def test_features_and_worst_rows_are_those_of_the_run(pages, outcomes):
+def test_features_are_ranked_by_importance_recent_beside_long_term(pages, outcomes):
+    for name in ("numbers", "numbers, amf"):
+        found = importances(outcomes[name].session.model)
+        features = Page(pages[name]).section("features")
+        columns = [found.long_term(), *([] if found.recent() is None else [found.recent()])]
+        order = np.argsort(-columns[0], kind="stable").tolist()
+        order = [j for j in order if max(parts[j] for parts in columns) >= LEAST_IMPORTANCE]
+        assert features.rows() == [
+            [found.names[j], *(f"{parts[j]:.1%}" for parts in columns)] for j in order
+        ]
+        assert features.rows()[0][0] == "a"
+        assert f"{found.names[order[0]]} ({columns[0][order[0]]:.0%})" in Page(pages[name]).text
+    assert len(features.rows()[0]) == 2  # forests of the paper have one memory
+
+
+def test_contributions_to_the_last_predictions_are_drawn(pages, outcomes):
+    for name, what in (("two classes", "log-odds of class 01"), ("numbers", "prediction")):
+        (svg,) = Page(pages[name]).section("features").all("svg")
+        explanation = outcomes[name].session.model.explain(
+            outcomes[name].session.records.last_rows()
+        )
+        largest = np.abs(select_output(explanation).values).mean(axis=0).argmax()
+        assert f"those of {explanation.feature_names[largest]} are" in svg["aria-label"]
+        assert f"contribution to the {what}" in Page(pages[name]).section("features").text
+
+
+def test_worst_rows_are_those_of_the_run(pages, outcomes):
     session, page = outcomes["numbers"].session, Page(pages["numbers"])
-    found = measure_importance(session.model, *session.records.last_rows())
-    used = [one for one in found if one.is_positive]
-    features = page.section("features")
-    assert [row[0] for row in features.rows()] == [one.name for one in used]
-    assert used[0].name == "a"
-    assert features.values() == [value for one in used for value in (one.growth, one.error)]
     worst, rows = session.records.worst, page.section("rows")
     triples = [(float(row.label), float(row.predicted), row.loss) for row in worst]
     assert rows.values() == [value for triple in triples for value in triple]
@@ -378,38 +402,20 @@ def test_a_line_tells_each_drift_while_the_stream_is_learned(tmp_path):
 def test_figures_over_the_rows_have_the_same_axis(drift):
     curve = figures.draw_progress(drift.progress, "accuracy", "Accuracy")
     model = drift.session.model
-    memories = figures.draw_memories(*model.memory_weights_history_, model.memory_names_)
+    memories = figures.draw_memories(model)
     frame = re.compile(r'd="M ([\d.]+) [\d.]+ +L ([\d.]+) [\d.]+ +L \2')
     frames = [frame.findall(svg)[1] for svg in (curve, memories)]  # after those of the figures
     assert frames[0] == frames[1]
     ticks = [re.findall(r'x="([\d.]+)"[^>]*>([\d,]+)</text>', svg) for svg in (curve, memories)]
-    is_below = [{tick for tick in some if float(tick[0]) >= float(frames[0][0])} for some in ticks]
+    left, right = map(float, frames[0])  # names of memories are on the right
+    is_below = [{tick for tick in some if left <= float(tick[0]) <= right} for some in ticks]
     assert len(is_below[0]) >= 4
     assert is_below[0] == is_below[1]
 
 
-def test_a_forest_without_memories_has_no_such_picture(pages):
+def test_a_forest_without_memories_has_no_such_picture(pages, outcomes):
+    assert not outcomes["numbers, amf"].session.model.is_adaptive
     assert "Memories" not in Page(pages["numbers, amf"]).text
-
-
-def test_weights_of_memories_are_stacked_and_negative_ones_below_zero():
-    rows = np.arange(1, 101)
-    weights = np.tile([2.0, -3.0, 3.0], (100, 1))
-    svg = figures.draw_memories(rows, weights, ["all", "15", "linear"])
-    areas = re.findall(r'd="([^"]*)" id="[^"]*" />.*?fill: var\(--(\w+)\)', svg, re.DOTALL)
-    heights = [[float(y) for y in re.findall(r"[ML] \S+ (\S+)", path)] for path, _ in areas]
-    spans = [
-        (colour, max(some), min(some))
-        for (_, colour), some in zip(areas, heights, strict=True)
-        if max(some) > min(some)
-    ]
-    assert [colour for colour, *_ in spans] == ["blue", "blue", "red"]
-    (_, zero, top), (_, base, highest), (_, lowest, start) = spans  # y runs downwards
-    assert base == top
-    assert start == zero
-    assert (zero - top) / (top - highest) == pytest.approx(2 / 3, rel=1e-3)
-    assert (lowest - zero) / (base - highest) == pytest.approx(1, rel=1e-3)
-    assert {">all<", ">15<", ">linear<"} <= set(re.findall(r">[a-z0-9]+<", svg))
 
 
 def test_residuals_over_the_rows_mark_the_drifts_that_they_show():

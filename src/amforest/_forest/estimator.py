@@ -449,13 +449,13 @@ class Estimator(BaseEstimator):
         return join_terms(parts, fitted.core)
 
     def _explanation(
-        self, fitted: Fitted, X: ArrayLike, terms: Floats, classes: list[Any] | None = None
+        self, fitted: Fitted, X: ArrayLike, terms: Floats, unit: str, classes: Any = None
     ) -> Explanation:
         """Return what `_run_explain` has returned, for those features and classes."""
         encoder = fitted.encoder
         names = None if encoder.schema.names is None else encoder.schema.names.tolist()
         given = read_given(self, X, encoder.schema)
-        return explanation_of(terms, encoder.columns(), given, names, classes)
+        return explanation_of(terms, encoder.columns(), given, names, classes, unit=unit)
 
     # Inspection
 

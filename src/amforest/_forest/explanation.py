@@ -48,8 +48,12 @@ class Explanation:
         The values of the features as they were given, of dates the parts.
     feature_names : list of str, or None
         The names of the features, if they have names.
-    output_names : list, or None
-        The classes, where each has values.
+    output_names : list, class, or None
+        The classes, where each has values; the second class, where the values are those of its
+        log-odds.
+    unit : str
+        What base value and contributions add up to: "probability", "log-odds", "score" (of which
+        softmax makes probabilities) or "prediction".
 
     Examples
     --------
@@ -70,6 +74,7 @@ class Explanation:
     data: Any
     feature_names: Any = None
     output_names: Any = None
+    unit: str = "prediction"
     backend: str | None = field(default=None, repr=False)  # the library of X, if it was a frame
     index: Any = field(default=None, repr=False)  # of a frame of pandas
     axes: tuple[str, ...] = field(default=_AXES, repr=False)  # of `values`; a number drops one
@@ -204,7 +209,9 @@ def explanation_of(
     columns: NDArray[np.intp],
     given: Given,
     names: list[str] | None,
-    classes: list[Any] | None,
+    classes: Any,
+    *,
+    unit: str,
 ) -> Explanation:
     """Return the explanation that a core's terms make: base values, then a term for each column.
 
@@ -216,7 +223,8 @@ def explanation_of(
     given : Given
         X as it was given.
     names : list of str, or None
-    classes : list, or None
+    classes : list, class, or None
+    unit : str
     """
     values = terms[:, 1:]
     if not np.array_equal(columns, np.arange(values.shape[1])):
@@ -227,6 +235,7 @@ def explanation_of(
         data=given.values,
         feature_names=names,
         output_names=classes,
+        unit=unit,
         backend=given.backend,
         index=given.index,
         axes=_AXES[: terms.ndim],

@@ -12,6 +12,8 @@ from amforest._forest.core_handle import Core, Fitted, is_adaptive_core
 from amforest._forest.encoder import Encoder
 from amforest._forest.losses import Floats
 
+MOST_RECENT = 1_000  # rows of a memory that tells what matters now
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Importances:
@@ -34,6 +36,8 @@ class Importances:
         The same for each group.
     weights : ndarray of shape (n_memories,)
         The parts of the groups in `total`: the weights of the mixer, where they are positive.
+    memory_rows : ndarray of shape (n_memories,)
+        How many rows each group remembers; infinite if all, or if it is never regrown.
     unit : str
         "nats" of log-loss, or "squared error".
     """
@@ -43,17 +47,43 @@ class Importances:
     memories: list[str]
     by_memory: Floats
     weights: Floats
+    memory_rows: Floats
     unit: str
 
     def normalised(self) -> Floats:
         """Return parts of 1, as `feature_importances_`: 0 for what is negative, or not known."""
-        positive = np.maximum(self.total, 0.0)
-        largest = positive.max(initial=0.0)
-        if largest == 0:
-            return positive
-        positive /= largest  # so that the sum is finite
-        normalised: Floats = positive / positive.sum()
-        return normalised
+        return _parts_of_one(self.total)
+
+    def long_term(self) -> Floats:
+        """Return parts of 1 by the groups with the longest memory, without groups by `total`."""
+        return self._parts_by(self.memory_rows.max(initial=0.0))
+
+    def recent(self) -> Floats | None:
+        """Return parts of 1 by the groups with a memory of `recent_rows`; None without such."""
+        return None if self.recent_rows is None else self._parts_by(self.recent_rows)
+
+    @property
+    def recent_rows(self) -> int | None:
+        """The longest memory up to 1,000 rows, or the shortest; None if there is only one."""
+        rows = self.memory_rows
+        if not len(rows) or rows.min() == rows.max():
+            return None
+        return int(rows[rows <= max(MOST_RECENT, rows.min())].max())
+
+    def _parts_by(self, rows: float) -> Floats:
+        has_groups = len(self.memory_rows) > 0
+        saved = self.by_memory[self.memory_rows == rows].sum(axis=0) if has_groups else self.total
+        return _parts_of_one(saved)
+
+
+def _parts_of_one(saved: Floats) -> Floats:
+    positive = np.maximum(saved, 0.0)
+    largest = positive.max(initial=0.0)
+    if largest == 0:
+        return positive
+    positive /= largest  # so that the sum is finite
+    parts: Floats = positive / positive.sum()
+    return parts
 
 
 def importances_of(fitted: Fitted, memories: Sequence[str] = ()) -> Importances:
@@ -68,6 +98,7 @@ def importances_of(fitted: Fitted, memories: Sequence[str] = ()) -> Importances:
         memories=list(memories[: len(by_group)]),
         by_memory=by_group if is_adaptive else by_group[:0],
         weights=weights if is_adaptive else weights[:0],
+        memory_rows=_memory_rows(fitted.core),
         unit="nats" if isinstance(fitted.labels, ClassLabels) else "squared error",
     )
 
@@ -85,6 +116,13 @@ def _by_group(core: Core) -> tuple[Floats, Floats]:
     by_group = saved.reshape(n_groups, -1, saved.shape[1]).sum(axis=1)
     by_group /= np.where(totals > 0, totals, 1.0)[:, None]
     return by_group, parts / parts.sum()
+
+
+def _memory_rows(core: Core) -> Floats:
+    """Return how many rows each group of trees remembers; none for cores without groups."""
+    if not is_adaptive_core(core):
+        return np.empty(0)
+    return np.array([memory or np.inf for memory, *_ in core.groups], dtype=np.float64)
 
 
 def _columns(encoder: Encoder) -> list[int]:

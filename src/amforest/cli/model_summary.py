@@ -13,10 +13,11 @@ from rich.tree import Tree
 
 from amforest.cli.console import CommandError
 from amforest.cli.scheme import Scheme
-from amforest.inspection import SplitWords, count_trees, learns_residuals
+from amforest.inspection import SplitWords, count_trees, importances, learns_residuals
 from amforest.model_io import atomic_write, model_file
 
 MOST_CLASSES, MOST_FEATURES = 20, 30
+BAR = 20  # characters of the longest bar
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class FeatureUse:
     Attributes
     ----------
     name : str
+    importance : float
+        The part of the feature in what all features save of the loss, in the long term.
+    recent : float or None
+        The same by the groups with a short memory; None if there are none.
     n_splits : int
     first_depth : int or None
         The least depth of a split.
@@ -36,6 +41,8 @@ class FeatureUse:
     """
 
     name: str
+    importance: float
+    recent: float | None
     n_splits: int
     first_depth: int | None
     mean_depth: float | None
@@ -43,7 +50,9 @@ class FeatureUse:
 
 
 def summarize_features(model: Any) -> list[FeatureUse]:
-    """Return the use of each feature of a fitted forest, by falling reach."""
+    """Return the use of each feature of a fitted forest, the most important first."""
+    found = importances(model)
+    long_term, recent = found.long_term(), found.recent()
     n_features = len(model.is_categorical_)
     n_splits, depths, weights = np.zeros((3, n_features))
     first, total = np.full(n_features, np.inf), 0.0
@@ -59,6 +68,8 @@ def summarize_features(model: Any) -> list[FeatureUse]:
     uses = [
         FeatureUse(
             str(name),
+            float(long_term[j]),
+            None if recent is None else float(recent[j]),
             int(n_splits[j]),
             int(first[j]) if n_splits[j] else None,
             float(depths[j] / n_splits[j]) if n_splits[j] else None,
@@ -66,7 +77,7 @@ def summarize_features(model: Any) -> list[FeatureUse]:
         )
         for j, name in enumerate(_feature_names(model))
     ]
-    return sorted(uses, key=lambda use: -use.reach)
+    return sorted(uses, key=lambda use: (-use.importance, -use.reach))
 
 
 def summarize_memories(model: Any) -> list[dict[str, Any]]:
@@ -109,6 +120,7 @@ def describe_model(model: Any, extra: Any) -> dict[str, Any]:
         described["classes"] = [_plain(label) for label in model.classes_.tolist()]
     if model.is_adaptive:
         described["memories"] = summarize_memories(model)
+    described["recent_rows"] = importances(model).recent_rows
     described["features"] = [vars(use) for use in summarize_features(model)]
     return described
 
@@ -119,6 +131,7 @@ def show_model(described: dict[str, Any], console: Console) -> None:
     if described.get("memories"):
         console.print(_memories_table(described["memories"]))
     if described.get("features"):
+        console.print(_importances_table(described["features"], described["recent_rows"]))
         console.print(_features_table(described["features"]))
 
 
@@ -149,6 +162,24 @@ def _memories_table(memories: list[dict[str, Any]]) -> RenderableType:
         regrows = "" if row["regrows"] is None else f"{row['regrows']:,}"
         table.add_row(row["memory"], f"{row['weight']:.3f}", regrows)
     return table
+
+
+def _importances_table(uses: list[dict[str, Any]], recent_rows: int | None) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    columns = {"importance": "importance"}
+    if recent_rows is not None:
+        columns["recent"] = f"last {recent_rows:,} rows"
+    table.add_column("feature")
+    for head in columns.values():
+        table.add_column(head)
+    most = max(use[key] for use in uses for key in columns) or 1.0
+    for use in uses[:MOST_FEATURES]:
+        table.add_row(use["name"], *(_bar(use[key], most) for key in columns))
+    return table
+
+
+def _bar(part: float, most: float) -> str:
+    return f"{part:6.1%} {'█' * round(part / most * BAR)}"
 
 
 def _features_table(uses: list[dict[str, Any]]) -> RenderableType:

@@ -19,7 +19,7 @@ from amforest.model_io.json_values import from_json, to_json
 from amforest.reading import Batch
 
 N_WORST = 10
-N_LAST = 1_000  # rows on which the importance of features is measured
+N_LAST = 200  # rows whose predictions are explained
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ReportRecords:
         self._scheme, self._target = scheme, scheme.target
         self.baselines = Baselines(scheme)
         self.worst: list[WorstRow] = []
-        self._last: deque[tuple[pa.Table, NDArray[Any]]] = deque()
+        self._last: deque[pa.Table] = deque()
         self._piece: Batch | None = None
         self._first_row = 0  # of the piece
 
@@ -61,8 +61,8 @@ class ReportRecords:
         """Take rows that are predicted next: as read, and as the model gets them."""
         self._piece, self._first_row = piece, first_row
         self.baselines.update(table, labels)
-        self._last.append((table, labels))
-        while sum(len(part) for _, part in self._last) - len(self._last[0][1]) >= N_LAST:
+        self._last.append(table)
+        while sum(map(len, self._last)) - len(self._last[0]) >= N_LAST:
             self._last.popleft()
 
     def record(self, first_row: int, labels: NDArray[Any], prediction: Prediction) -> None:
@@ -86,11 +86,10 @@ class ReportRecords:
         """Whether any row was read."""
         return bool(self._last)
 
-    def last_rows(self) -> tuple[pa.Table, NDArray[Any]]:
-        """Return the last rows, as the model got them, and their labels."""
-        table = pa.concat_tables([part for part, _ in self._last]).unify_dictionaries()
-        labels = np.concatenate([part for _, part in self._last])
-        return table.slice(max(len(table) - N_LAST, 0)), labels[-N_LAST:]
+    def last_rows(self) -> pa.Table:
+        """Return the last rows, as the model got them."""
+        table = pa.concat_tables(self._last).unify_dictionaries()
+        return table.slice(max(len(table) - N_LAST, 0))
 
     def to_json(self) -> dict[str, Any]:
         """Return the records in values of JSON."""

@@ -13,13 +13,21 @@ except ImportError as error:
 
 from amforest.plotting.bands import plot_predictions
 from amforest.plotting.curves import plot_progress, plot_reliability
+from amforest.plotting.importance_bars import plot_importances
+from amforest.plotting.memory_areas import plot_memory_weights
 from amforest.plotting.partition import plot_partition
 from amforest.plotting.surfaces import plot_decision, plot_interval, plot_weighted_depth
+from amforest.plotting.swarm import plot_contribution_swarm
 from amforest.plotting.tree import plot_tree
+from amforest.plotting.waterfall import plot_contributions
 
 __all__ = [
+    "plot_contribution_swarm",
+    "plot_contributions",
     "plot_decision",
+    "plot_importances",
     "plot_interval",
+    "plot_memory_weights",
     "plot_partition",
     "plot_predictions",
     "plot_progress",

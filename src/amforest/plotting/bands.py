@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from amforest.plotting._model_data import Floats, check_column, get_axes
-from amforest.plotting.colours import get_colour
+from amforest.plotting.colours import get_colour, get_ink
 
 
 def plot_predictions(
@@ -73,7 +72,7 @@ def plot_predictions(
             x, lower, upper, color=get_colour(0), alpha=0.25, linewidth=0, label="interval"
         )
     ax.plot(x, means, color=get_colour(0), linewidth=1.2, label="prediction")
-    ink = mpl.rcParams["text.color"]
+    ink = get_ink()
     inside = ~is_outside
     ax.plot(x[inside], labels[inside], ".", color=ink, markersize=3.5, label="label")
     if is_outside.any():

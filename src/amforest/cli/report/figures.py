@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from html import escape
 from typing import Any
 from xml.etree import ElementTree
@@ -20,7 +21,15 @@ from numpy.typing import NDArray
 
 from amforest.cli.report.markup import plain
 from amforest.evaluation import Progress
-from amforest.plotting import plot_predictions, plot_progress, plot_reliability
+from amforest.inspection import Explanation
+from amforest.inspection.terms import select_output
+from amforest.plotting import (
+    plot_contribution_swarm,
+    plot_memory_weights,
+    plot_predictions,
+    plot_progress,
+    plot_reliability,
+)
 from amforest.plotting.colours import COLOURS
 
 Floats = NDArray[np.float64]
@@ -45,7 +54,7 @@ BROAD = 9.2  # inches: as wide as two figures and the gap between them
 PROGRESS = 2.4  # inches: the height of a metric over the rows
 LEFT, RIGHT = 0.7, 0.9  # inches beside figures over the rows, so that their axes are aligned
 MEMORIES, BELOW = 3.4, 0.5  # inches: the height of the memories, and of what is below an axis
-LEAST_LAYER = 0.045  # part of the height from which an area has room for its name
+LINE, ABOVE = 0.36, 0.4  # inches for a line of the swarm, and for its legend
 MOST_POINTS = 2_000
 ROWS_IN_BAND = 200  # the last rows, whose intervals are drawn
 GROUPS = 20  # of predictions, each with its median residual
@@ -84,54 +93,46 @@ def draw_progress(
         return _svg(ax, f"{title} against rows learned: {last} at the end", f"progress-{metric}")
 
 
-def draw_memories(
-    rows: NDArray[np.int64], weights: Floats, names: Sequence[str], *, drifts: Sequence[int] = ()
-) -> str | None:
-    """Draw the weights of the memories over the rows as stacked areas; None without enough points.
+def draw_memories(model: Any, *, drifts: Sequence[int] = ()) -> str | None:
+    """Draw the weights of the memories over the rows; None without enough points.
 
-    Negative weights are stacked below 0.
-
-    Parameters
-    ----------
-    rows, weights
-        As in `memory_weights_history_`.
-    names : list of str
-        The memories.
-    drifts : sequence of int
-        Rows to mark.
+    `drifts` are rows to mark.
     """
+    rows, weights = model.memory_weights_history_
     if len(rows) <= 2:
         return None
-    last = names[int(weights[-1].argmax())]
+    last = model.memory_names_[int(weights[-1].argmax())]
     with _drawing(BROAD, MEMORIES) as ax:
-        ends: list[tuple[float, float, str]] = []  # of the layers at the last row
-        for sign, colour in ((1, BLUE), (-1, RED)):
-            base = np.zeros(len(rows))
-            for k, (memory, values) in enumerate(zip(names, weights.T, strict=True)):
-                top = base + np.maximum(sign * values, 0)
-                # The longer a memory is, the darker is its area.
-                alpha = 0.9 - 0.75 * k / max(len(names) - 1, 1)
-                ax.fill_between(
-                    rows, sign * base, sign * top, color=colour, alpha=alpha, linewidth=0
-                )
-                ax.plot(rows, sign * top, color=INK, linewidth=0.3, alpha=0.5)
-                if top[-1] > base[-1]:
-                    ends.append((sign * base[-1], sign * top[-1], plain(memory)))
-                base = top
-        ax.axhline(0, color=INK, linewidth=0.6)
-        ax.set(xlim=(0, rows[-1]), xlabel="rows learned", ylabel="weight")
-        low, high = ax.get_ylim()
-        for one, other, memory in ends:
-            if abs(other - one) > (high - low) * LEAST_LAYER:
-                place = (1 + 0.006, (one + other) / 2)
-                ax.text(*place, memory, transform=ax.get_yaxis_transform(), va="center", size=8)
-        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        ax.xaxis.set_major_formatter("{x:,.0f}")
-        ax.grid(axis="x", alpha=0.25, linewidth=0.6)
+        plot_memory_weights(model, ax=ax)
         _mark(ax, drifts)
         _align(ax, above=0.1)
         label = f"Weights of the memories against rows learned: {last} has the largest at the end"
         return _svg(ax, label, "memories")
+
+
+def draw_swarm(explanation: Explanation) -> str:
+    """Draw the contributions of features to the predictions of some rows."""
+    explanation = _without_control_characters(select_output(explanation))
+    with _drawing(BROAD, HEIGHT) as ax:
+        plot_contribution_swarm(explanation, ax=ax)
+        n_lines = len(ax.get_yticks())
+        figure: Any = ax.figure
+        figure.set_size_inches(BROAD, LINE * n_lines + BELOW + ABOVE)
+        largest = ax.get_yticklabels()[0].get_text()
+        label = f"Contributions of features to {len(explanation)} predictions"
+        return _svg(ax, f"{label}: those of {largest} are the largest", "swarm")
+
+
+def _without_control_characters(explanation: Explanation) -> Explanation:
+    """Return an explanation whose words may stand in XML."""
+    data = explanation.data.astype(object)
+    for place, value in np.ndenumerate(data):
+        if isinstance(value, str):
+            data[place] = plain(value)
+    names = [plain(name, LONGEST_NAME) for name in explanation.feature_names]
+    label = explanation.output_names
+    label = label if label is None else plain(label, LONGEST_NAME)
+    return replace(explanation, data=data, feature_names=names, output_names=label)
 
 
 def _mark(ax: Axes, rows: Sequence[int]) -> None:

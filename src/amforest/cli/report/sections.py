@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from amforest.cli.model_summary import summarize_memories
 from amforest.cli.recent_predictions import LabelledPredictions
 from amforest.cli.report import figures
-from amforest.cli.report.importance import N_SHUFFLES, Importance, measure_importance
 from amforest.cli.report.markup import (
     NOTHING,
     bar,
@@ -42,9 +41,11 @@ from amforest.cli.run import INTERVAL_METRICS, Outcome, Session, percent
 from amforest.cli.scheme import CLASSIFICATION
 from amforest.cli.settings import Settings
 from amforest.evaluation import Progress
+from amforest.inspection import importances
 from amforest.plotting.curves import METRIC_LABELS
 
 MOST_FEATURES = 50
+LEAST_IMPORTANCE = 0.001  # of all features
 MOST_VALUES = 12  # of a worst row
 MOST_CLASSES = 20  # with rows and columns of their own
 UPRIGHT_CLASSES = 8  # with more, names are written vertically
@@ -227,12 +228,10 @@ def _memories(outcome: Outcome) -> list[str]:
         return []
     if not session.model.__sklearn_is_fitted__():
         return []
-    memories = summarize_memories(session.model)
-    names = [memory["memory"] for memory in memories]
-    learned, weights = session.model.memory_weights_history_
-    svg = figures.draw_memories(learned, weights, names, drifts=_drift_rows(outcome))
+    svg = figures.draw_memories(session.model, drifts=_drift_rows(outcome))
     if svg is None:
         return []
+    memories = summarize_memories(session.model)
     most = max(memory["weight"] for memory in memories)
     rows = [
         [
@@ -384,29 +383,55 @@ def _heat(n: int, fraction: float) -> str:
 
 
 def _features(outcome: Outcome) -> str:
-    """Return the growth of the loss if a column is shuffled, for the columns that matter."""
+    """Return the importances of the features, and their contributions to the last predictions."""
     session = outcome.session
-    if session.records is None or not session.records.has_rows:
-        return ""
-    found = measure_importance(session.model, *session.records.last_rows())
-    used = [one for one in found if one.is_positive][:MOST_FEATURES]
+    found = importances(session.model)
+    long_term, recent = found.long_term(), found.recent()
+    columns = [long_term] if recent is None else [long_term, recent]
+    is_shown = np.max(columns, axis=0) >= LEAST_IMPORTANCE
+    order = np.argsort(-long_term, kind="stable")
+    used = [j for j in order.tolist() if is_shown[j]][:MOST_FEATURES]
+    if not used:
+        words = "No feature has saved any loss yet: predictions do not depend on them."
+        return section("features", "Features that matter", paragraph(words))
     loss = "log-loss" if session.scheme.task == CLASSIFICATION else "squared error"
     caption = (
-        f"How much the mean {loss} of the final model on the last rows grows if a column is "
-        f"shuffled: mean over {N_SHUFFLES} shuffles, and its standard error."
+        f"What the splits on each feature have saved of the {loss}, learned online: parts of what "
+        "all features saved"
     )
-    heads = ["Feature", f"growth of the {loss}", "±"]
-    shown = table(caption, heads, _importance_rows(used), "features") if used else ""
-    others = [one.name for one in found if not one.is_positive]
-    rest = f"Columns without effect: {', '.join(map(name, others[:MOST_FEATURES]))}."
-    return section("features", "Features that matter", shown, paragraph(rest) if others else "")
-
-
-def _importance_rows(used: list[Importance]) -> list[list[str]]:
-    return [
-        [name(one.name), bar(number(one.growth), one.growth / used[0].growth), number(one.error)]
-        for one in used
+    heads = ["Feature", "importance"]
+    if recent is not None:
+        caption += ", by the groups of trees that remember everything, and by those that remember "
+        caption += f"{count(found.recent_rows or 0)} rows"
+        heads = ["Feature", "long-term", f"last {count(found.recent_rows or 0)} rows"]
+    rows = [
+        [
+            name(found.names[j]),
+            *(bar(f"{parts[j]:.1%}", parts[j] / parts.max()) for parts in columns),
+        ]
+        for j in used
     ]
+    others = [name(found.names[j]) for j in order.tolist() if not is_shown[j]]
+    rest = f"Features with less than {LEAST_IMPORTANCE:.1%}: {', '.join(others[:MOST_FEATURES])}."
+    return section(
+        "features",
+        "Features that matter",
+        table(f"{caption}.", heads, rows, "features"),
+        paragraph(rest) if others else "",
+        _contributions(session),
+    )
+
+
+def _contributions(session: Session) -> str:
+    """Return a picture of the contributions to the predictions of the last rows."""
+    if session.records is None or not session.records.has_rows:
+        return ""
+    explanation = session.model.explain(session.records.last_rows())
+    words = (
+        f"How far each feature moves the prediction of the final model: a dot for each of the last "
+        f"{count(len(explanation))} rows, the features with the largest contributions first."
+    )
+    return figure(figures.draw_swarm(explanation), words, title="Contributions", is_broad=True)
 
 
 def _rows(outcome: Outcome) -> str:

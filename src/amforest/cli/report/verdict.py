@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from amforest.cli.report.markup import count, name, number, paragraph, rounded, section, table
 from amforest.cli.run import Outcome, percent
 from amforest.cli.scheme import CLASSIFICATION
 from amforest.evaluation import Progress
+from amforest.inspection import importances
 
 CLEARLY, SLIGHTLY = 0.1, 0.01  # parts of the loss of the best baseline
+MOST_NAMED, LEAST_NAMED = 3, 0.01  # features, and their part in the importance of all
 METRICS = {
     "log_loss": "log-loss",
     "accuracy": "accuracy",
@@ -36,6 +42,7 @@ def build_verdict(outcome: Outcome) -> str:
         inside = percent(float(f"{progress.metrics['coverage']:.3g}"))
         sentences.append(f"The {percent(session.coverage)} intervals hold {inside} of the labels.")
     words = paragraph(" ".join(sentences)) + paragraph(_describe_drift(outcome))
+    words += _describe_features(outcome)
     return section("verdict", "Verdict", words, _compare(outcome, baselines))
 
 
@@ -74,6 +81,29 @@ def _describe_drift(outcome: Outcome) -> str:
     if changed:
         words += f" The importance of {', '.join(name(feature) for feature in changed)} changed."
     return words
+
+
+def _describe_features(outcome: Outcome) -> str:
+    """Return the most important features in words; nothing for models of keys."""
+    session = outcome.session
+    if session.scheme.key is not None:
+        return ""
+    found = importances(session.model)
+    spans = ["In the long term", ""]
+    if found.recent_rows is not None:
+        spans[1] = f"over the last {count(found.recent_rows)} rows"
+    parts = [found.long_term(), found.recent()]
+    sentences = [
+        f"{span} the most important features are {listed}"
+        for span, some in zip(spans, parts, strict=True)
+        if some is not None and (listed := _list_largest(found.names, some))
+    ]
+    return paragraph("; ".join(sentences) + ".") if sentences else ""
+
+
+def _list_largest(names: list[Any], parts: NDArray[np.float64]) -> str:
+    order = np.argsort(-parts, kind="stable")[:MOST_NAMED].tolist()
+    return ", ".join(f"{name(names[j])} ({parts[j]:.0%})" for j in order if parts[j] >= LEAST_NAMED)
 
 
 def _compare(outcome: Outcome, baselines: dict[str, Progress]) -> str:
