@@ -24,10 +24,10 @@ from sklearn.base import is_classifier
 from amforest.cli.console import CommandError, Notes, Status, choose_view
 from amforest.cli.model_choice import choose_coverage
 from amforest.cli.reject_summary import RejectSummary
-from amforest.cli.scheme import CLASSIFICATION, load_with_scheme
+from amforest.cli.saved_model import load_with_scheme
 from amforest.cli.settings import ROWS_PER_BLOCK, find_source
 from amforest.evaluation.adapters import Prediction
-from amforest.reading import open_stream
+from amforest.reading import CLASSIFICATION, open_stream
 from amforest.regressor import ends_of
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson"}

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from amforest._forest.losses import log_losses, squared_errors
 from amforest.cli.run_baselines import Baselines
-from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.evaluation.adapters import Prediction
 from amforest.evaluation.drift import DriftDetector
-from amforest.reading import Batch
+from amforest.reading import CLASSIFICATION, Batch, Scheme
 
 N_WORST = 10
 N_LAST = 1_000  # rows on which the importance of features is measured

@@ -24,14 +24,13 @@ from amforest.cli.model_choice import build_model, choose_coverage, choose_kinds
 from amforest.cli.predictions import RowFile, format_labelled, prediction_columns
 from amforest.cli.reject_summary import RejectSummary
 from amforest.cli.report_records import ReportRecords
-from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import Settings, open_source
 from amforest.evaluation import Block, Evaluator, Loop, Progress
 from amforest.evaluation.adapters import Prediction, adapt
 from amforest.evaluation.blocks import as_list
 from amforest.model_io import model_file
 from amforest.model_io.interrupts import Interrupts
-from amforest.reading import Batch, Reject
+from amforest.reading import CLASSIFICATION, Batch, Reject, Scheme
 
 SECONDS_BETWEEN_STATS = 2.0
 KEPT = 10  # of the slowest rows

@@ -39,7 +39,7 @@ from amforest.cli.report.markup import (
 )
 from amforest.cli.report.verdict import build_verdict
 from amforest.cli.run import INTERVAL_METRICS, LabelledPredictions, Outcome, percent
-from amforest.cli.scheme import CLASSIFICATION
+from amforest.reading import CLASSIFICATION
 from amforest.cli.settings import Settings
 from amforest.evaluation import Progress
 from amforest.plotting.curves import METRIC_LABELS

@@ -6,7 +6,7 @@ import math
 
 from amforest.cli.report.markup import count, name, number, paragraph, rounded, section, table
 from amforest.cli.run import Outcome, percent
-from amforest.cli.scheme import CLASSIFICATION
+from amforest.reading import CLASSIFICATION
 from amforest.evaluation import Progress
 
 CLEARLY, SLIGHTLY = 0.1, 0.01  # parts of the loss of the best baseline
