@@ -10,9 +10,9 @@ from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
+from amforest.evaluation import Evaluator, Progress
 from amforest.reading import CLASSIFICATION, Scheme
 from amforest.reading.running_scale import RunningScale
-from amforest.evaluation import Evaluator, Progress
 
 Floats = NDArray[np.float64]
 

@@ -39,10 +39,10 @@ from amforest.cli.report.markup import (
 )
 from amforest.cli.report.verdict import build_verdict
 from amforest.cli.run import INTERVAL_METRICS, LabelledPredictions, Outcome, percent
-from amforest.reading import CLASSIFICATION
 from amforest.cli.settings import Settings
 from amforest.evaluation import Progress
 from amforest.plotting.curves import METRIC_LABELS
+from amforest.reading import CLASSIFICATION
 
 MOST_FEATURES = 50
 MOST_VALUES = 12  # of a worst row

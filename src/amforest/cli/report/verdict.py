@@ -6,8 +6,8 @@ import math
 
 from amforest.cli.report.markup import count, name, number, paragraph, rounded, section, table
 from amforest.cli.run import Outcome, percent
-from amforest.reading import CLASSIFICATION
 from amforest.evaluation import Progress
+from amforest.reading import CLASSIFICATION
 
 CLEARLY, SLIGHTLY = 0.1, 0.01  # parts of the loss of the best baseline
 METRICS = {
