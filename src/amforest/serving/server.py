@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -169,7 +170,7 @@ def add_gauges(service: Service) -> None:
         add(
             f"amforest_recent_{name}",
             f"{name} of the last 1,000 rows, each predicted before it was learned",
-            lambda name=name: of_window(name),
+            partial(of_window, name),
         )
     add("amforest_drift_alarms", "Drifts since the start", of_drift)
     add("amforest_queue_rows", "Rows that wait to be learned", lambda: writer.n_waiting)
