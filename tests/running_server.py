@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 
 from amforest.serving import Client
+
+# The processes are forked from one that has imported everything: that takes seconds.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    ["amforest.cli.app", "amforest.cli.serve", "amforest.serving.server", "pyarrow.ipc"]
+)
+START_SECONDS = 120
+
+
+def run_command(options: list[str], env: dict[str, str], output: str, errors: str) -> None:
+    """Run the command in this process, with files as its outputs."""
+    for number, path in ((1, output), (2, errors)):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(fd, number)
+    sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+    os.environ.update(env)
+    from amforest.cli.app import app
+
+    app(["serve", "--port", "0", *options])
 
 
 class RunningServer:
@@ -25,25 +45,37 @@ class RunningServer:
     client : amforest.serving.Client
     """
 
-    def __init__(self, *options: Any, token: str | None = None, env: dict[str, str] | None = None):
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "amforest", "serve", "--port", "0", *map(str, options)],
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=os.environ | (env or {}),
-        )
-        assert self.process.stdout is not None
-        first = self.process.stdout.readline().decode()
-        assert first.startswith("Serving on http://"), self.errors()
-        self.url = first.removeprefix("Serving on ").strip()
-        self.http = httpx.Client(base_url=self.url, timeout=60)
-        self.client = Client(self.url, token)
+    def __init__(
+        self, *options: Any, token: str | None = None, env: dict[str, str] | None = None
+    ) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        output, errors = (Path(self._folder.name) / name for name in ("output", "errors"))
+        self._errors = errors
+        arguments = (list(map(str, options)), env or {}, str(output), str(errors))
+        self.process = FORKS.Process(target=run_command, args=arguments)
+        self.process.start()
+        try:
+            self._await_line(output)
+        except BaseException:
+            self.process.kill()
+            self._folder.cleanup()
+            raise
+        first = output.read_text(encoding="utf-8").splitlines()[0]
+        assert first.startswith("Serving on http://"), first
+        self.url = first.removeprefix("Serving on ")
+        self.http = httpx.Client(base_url=self.url, timeout=120)
+        self.client = Client(self.url, token, timeout=120)
+
+    def _await_line(self, output: Path) -> None:
+        end = time.monotonic() + START_SECONDS
+        while not (output.exists() and output.read_bytes().endswith(b"\n")):
+            assert self.process.exitcode is None, self.errors()
+            assert time.monotonic() < end, self.errors()
+            time.sleep(0.005)
 
     def errors(self) -> str:
         """Return what the process has written to its standard error."""
-        self._errors.seek(0)
-        return self._errors.read().decode()
+        return " ".join(self._errors.read_text(encoding="utf-8").split())
 
     def post(self, path: str, body: Any, **how: Any) -> httpx.Response:
         """Send JSON."""
@@ -56,10 +88,11 @@ class RunningServer:
 
     def terminate(self) -> int:
         """Send SIGTERM, and return the exit status."""
-        self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(60)
+        assert self.process.pid is not None
+        os.kill(self.process.pid, signal.SIGTERM)
         self._close()
-        return status
+        assert self.process.exitcode is not None
+        return self.process.exitcode
 
     def memory(self) -> int:
         """Return the bytes of memory that the process has."""
@@ -67,18 +100,14 @@ class RunningServer:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def _close(self) -> None:
-        self.process.wait(60)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self.process.join(120)
         self.http.close()
         self.client.close()
-        self._errors.close()
+        self._folder.cleanup()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.process.poll() is None:
+        if self.process.exitcode is None:
             self.kill()
-        elif not self._errors.closed:
-            self._close()
