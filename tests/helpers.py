@@ -37,7 +37,10 @@ def reference_trees(
     else:
         new_labels = reference.RunningMean
     seeds = tree_seeds(model.random_state, model.n_estimators).tolist()
-    return [cls(new_labels, reference.Generator(seed), **options) for seed in seeds]
+    return [
+        cls(new_labels, reference.Generator(seed), turn=t % 10, **options)
+        for t, seed in enumerate(seeds)
+    ]
 
 
 def learn_all(
@@ -114,6 +117,16 @@ def assert_equal_tables(
     limit = tolerance * np.fmax(1, np.abs(expected_logs))
     np.testing.assert_array_less(difference, limit, err_msg="log odds")
     np.testing.assert_allclose(table["share"], expected["share"], rtol=tolerance, atol=NEGLIGIBLE)
+
+
+def assert_equal_importances(core: Any, expected: list[reference.Importance]) -> None:
+    """Compare what the splits of each tree have saved, relatively to the largest of them."""
+    saved, weights = core.importances()
+    np.testing.assert_allclose(weights, [own.weight for own in expected], rtol=TOLERANCE)
+    for found, own in zip(saved, expected, strict=True):
+        by_feature = np.broadcast_to(own.saved, found.shape)
+        atol = TOLERANCE * max(np.abs(by_feature).max(), 1e-3)
+        np.testing.assert_allclose(found, by_feature, rtol=TOLERANCE, atol=atol)
 
 
 def assert_equal_predictions(predictions: Any, expected: Any) -> None:

@@ -130,8 +130,9 @@ class FromFrame(Golden):
         return model
 
 
-# Models of formats 1 and 2 had no such limit, and must be written as those of the newest.
-NO_LIMIT = {"max_categories": None}
+# Models of formats 1 and 2 had no such limit, and those of formats 1 to 3 have the default of their
+# time: they must be written as those of the newest.
+NO_LIMIT: dict[str, Any] = {"max_categories": None, "categorical_features": "from_dtype"}
 
 
 def params(**others: Any) -> dict[str, Any]:
@@ -169,7 +170,7 @@ GOLDEN: dict[str, Golden] = {
         lambda: AdaptiveAMFClassifier(**ADAPTIVE, **SLOW, random_state=1), n_learned=24
     ),
     "adaptive_categories": Golden(
-        lambda: AdaptiveAMFClassifier(**ADAPTIVE, categorical_features=[0], random_state=1),
+        lambda: AdaptiveAMFClassifier(**ADAPTIVE | {"categorical_features": [0]}, random_state=1),
         mixed_row,
         weight=weight,
         n_learned=40,
@@ -186,7 +187,9 @@ GOLDEN: dict[str, Golden] = {
         lambda: MondrianForestClassifier(**params(lifetime=50.0)), label=label
     ),
     "adaptive_regressor": Golden(
-        lambda: AdaptiveAMFRegressor(**ADAPTIVE_NUMBERS, categorical_features=[0], random_state=1),
+        lambda: AdaptiveAMFRegressor(
+            **ADAPTIVE_NUMBERS | {"categorical_features": [0]}, random_state=1
+        ),
         mixed_row,
         target,
         weight,
@@ -205,7 +208,9 @@ GOLDEN: dict[str, Golden] = {
         lambda: river.AMFClassifier(2, seed=1, **NO_LIMIT), named_row, lambda i: i % 3 == 0, weight
     ),
     "river_others": Golden(
-        lambda: river.AMFRegressor(2, step=1.0, seed=1, max_categories=2), named_row, target
+        lambda: river.AMFRegressor(2, step=1.0, seed=1, **NO_LIMIT | {"max_categories": 2}),
+        named_row,
+        target,
     ),
     "river_auto": Golden(
         lambda: river.AMFRegressor(2, seed=1, **NO_LIMIT), named_row, target, weight
@@ -239,6 +244,23 @@ def described(name: str, model: Any, data: bytes) -> dict[str, Any]:
     return found | {"next_forecasts": golden.predictions(model), "next_trees": tables(model)}
 
 
+# Of which frozen copies are kept, too: they learn no more.
+FROZEN = ("classifier_others", "adaptive_categories", "regressor", "adaptive_regressor")
+FROZEN += ("river_adaptive",)
+
+
+def write_frozen() -> None:
+    folder = FOLDER / f"frozen_{FORMAT}"
+    folder.mkdir(exist_ok=True)
+    found = {}
+    for name in FROZEN:
+        frozen = GOLDEN[name].build().freeze()
+        digest = amforest.save(frozen, folder / f"{name}.amf")
+        found[name] = {"sha256": digest, "predictions": GOLDEN[name].predictions(frozen)}
+    text = json.dumps({"format": FORMAT, "files": found}, indent=1)
+    (folder / "golden.json").write_text(text + "\n", encoding="utf-8")
+
+
 def main() -> None:
     folder = FOLDER / f"format_{FORMAT}"
     folder.mkdir(exist_ok=True)
@@ -251,6 +273,7 @@ def main() -> None:
     about = {"format": FORMAT, "library": amforest.__version__, "files": found}
     text = json.dumps(about, indent=1, ensure_ascii=False)
     (folder / "golden.json").write_text(text + "\n", encoding="utf-8")
+    write_frozen()
 
 
 if __name__ == "__main__":

@@ -246,6 +246,35 @@ template <class Task> struct AdaptiveBindings {
         return to_numpy(std::move(weights), {forest.n_experts()});
     }
 
+    // The rows after which weights were recorded, and the weights; then those of now.
+    static nb::tuple weight_history(const Forest &forest) {
+        std::vector<std::int64_t> rows;
+        std::vector<double> weights;
+        without_gil([&] {
+            forest.inspect_all([&](const Forest &now) {
+                const WeightHistory &history = now.history();
+                for (std::size_t k = 0; k < history.n_points(); ++k)
+                    rows.push_back(static_cast<std::int64_t>(history.row(k)));
+                weights.assign(history.values().begin(), history.values().end());
+                const auto n_rows = static_cast<std::int64_t>(now.n_rows());
+                if (n_rows == 0 || (!rows.empty() && rows.back() == n_rows)) return;
+                rows.push_back(n_rows);
+                for (std::size_t g = 0; g < now.n_experts(); ++g)
+                    weights.push_back(now.mixer().part(g));
+            });
+        });
+        const std::size_t n = rows.size();
+        return nb::make_tuple(to_numpy(std::move(rows), {n}),
+                              to_numpy(std::move(weights), {n, forest.n_experts()}));
+    }
+
+    // The number of the first row, and the losses.
+    static nb::tuple take_losses(Forest &forest) {
+        auto [first, losses] = without_gil([&] { return forest.take_losses(); });
+        const std::size_t n = losses.size();
+        return nb::make_tuple(first, to_numpy(std::move(losses), {n}));
+    }
+
     static Output<std::int64_t> n_regrows(const Forest &forest) {
         std::vector<std::int64_t> counts;
         without_gil([&] {
@@ -290,6 +319,10 @@ template <class Task> struct AdaptiveBindings {
                  "by_tree"_a.noconvert(), "weights"_a.noconvert() = nb::none(),
                  "parameters"_a = nb::none())
             .def_prop_ro("n_bytes", &Forest::bytes, nb::call_guard<nb::gil_scoped_release>())
+            .def_prop_ro("weight_history", &weight_history)
+            .def("keep_losses", &Forest::keep_losses, "are_kept"_a,
+                 nb::call_guard<nb::gil_scoped_release>())
+            .def("take_losses", &take_losses)
             .def_prop_ro("mixer_weights", &mixer_weights, nb::rv_policy::move)
             .def_prop_ro("n_regrows", &n_regrows, nb::rv_policy::move)
             .def_prop_ro("n_remembered", &n_remembered)

@@ -286,10 +286,12 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
     // row has `n_each` predictions.
     template <class Predict>
     static std::pair<std::vector<double>, std::size_t>
-    collect(const Forest &forest, const Matrix &X, std::size_t n_each, const Predict &predict) {
+    collect(const Forest &forest, const Matrix &X, std::size_t n_each, const Predict &predict,
+            std::size_t most_rows = kMostRows) {
         std::vector<double> all, part;
         std::size_t size = 0;
-        const std::size_t chunk = without_gil([&] { return forest.chunk_size(); });
+        const std::size_t chunk =
+            std::min(without_gil([&] { return forest.chunk_size(); }), most_rows);
         for_each_chunk(X.n_rows, chunk, [&](std::size_t first, std::size_t count) {
             const std::size_t now = predict(X.rows(first, count), part);
             if (now > size) {
@@ -343,6 +345,28 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
         return array_of(out);
     }
 
+    // [row][0, then 1 + feature][output]: base values, and contributions. A class that came after a
+    // row was explained has the base value `kBaseOfUnknown` there.
+    static Output<double> explain(const Forest &forest, const Features &X, std::size_t n_threads) {
+        constexpr std::size_t kValues = 1 << 20; // at once
+        const std::size_t n_each = 1 + forest.layout().n_features();
+        std::vector<std::pair<std::size_t, std::size_t>> parts; // rows, and their outputs
+        auto [values, size] = collect(
+            forest, checked_rows(forest, X), n_each,
+            [&](const Matrix &rows, std::vector<double> &out) {
+                parts.emplace_back(rows.n_rows, forest.explain(rows, out, n_threads));
+                return parts.back().second;
+            },
+            std::max<std::size_t>(
+                kValues / n_each / without_gil([&] { return forest.prediction_size(); }), 1));
+        std::size_t row = 0;
+        for (const auto &[n_rows, known] : parts)
+            for (const std::size_t end = row + n_rows; row < end; ++row)
+                std::fill(&values[row * n_each * size + known], &values[row * n_each * size] + size,
+                          Forest::kBaseOfUnknown);
+        return to_numpy(std::move(values), {X.shape(0), n_each, size});
+    }
+
     // Inspecting
 
     static Output<double> weighted_depth(const Forest &forest, const Features &X,
@@ -386,6 +410,27 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
     static nb::dict label_parameters(const Forest &forest) {
         return to_dict(without_gil(
             [&] { return forest.inspect([](const Parameters &now, auto, auto) { return now; }); }));
+    }
+
+    // Of each tree, what its splits saved for each feature of a row, and the weight of the rows
+    // that were credited.
+    static nb::tuple importances(const Forest &forest) {
+        std::vector<double> saved, weights;
+        const std::size_t n_features = forest.layout().n_features();
+        without_gil([&] {
+            forest.inspect([&](const Parameters &, std::span<const Tree> trees, std::size_t) {
+                saved.resize(trees.size() * n_features);
+                for (std::size_t t = 0; t < trees.size(); ++t) {
+                    const std::span<const double> by_column = trees[t].importance().saved();
+                    for (std::size_t c = 0; c < n_features; ++c)
+                        saved[t * n_features + forest.feature_of(c)] = by_column[c];
+                    weights.push_back(trees[t].importance().weight());
+                }
+            });
+        });
+        const std::size_t n_trees = weights.size();
+        return nb::make_tuple(to_numpy(std::move(saved), {n_trees, n_features}),
+                              to_numpy(std::move(weights), {n_trees}));
     }
 
     static nb::dict tree_table(const Forest &forest, std::size_t i) {
@@ -460,8 +505,11 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
             .def("predict", &predict, "X"_a.noconvert(), "n_threads"_a)
             .def("predict_row", &predict_row, "x"_a)
             .def("predict_by_tree", &predict_by_tree, "X"_a.noconvert(), "n_threads"_a)
+            .def_prop_ro("base_of_unknown", [](const Forest &) { return Forest::kBaseOfUnknown; })
+            .def("explain", &explain, "X"_a.noconvert(), "n_threads"_a)
             .def("weighted_depth", &weighted_depth, "X"_a.noconvert(), "n_threads"_a)
             .def("apply", &apply, "X"_a.noconvert(), "n_threads"_a)
+            .def("importances", &importances)
             .def("tree_table", &tree_table, "i"_a);
     }
 };

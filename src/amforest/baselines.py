@@ -293,6 +293,8 @@ class MondrianForestClassifier(ForestClassifier):
     ----------
     classes_, n_features_in_, feature_names_in_, is_categorical_, categories_, n_samples_seen_
         As in `AMFClassifier`.
+    feature_importances_ : ndarray of shape (n_features,)
+        As in `AMFClassifier`, of leaves that predict without smoothing.
 
     Notes
     -----

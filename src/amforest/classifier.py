@@ -37,8 +37,10 @@ from amforest._forest.core_options import (
 )
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
+from amforest._forest.explanation import Explanation
 from amforest._forest.inputs import Features, count_rows
 from amforest._forest.losses import Floats
+from amforest.frozen import FrozenClassifier
 
 _DECISION_CONSTRAINTS: dict[str, list[Any]] = {
     "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -53,6 +55,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
     classes: ArrayLike | None
     dirichlet: float | None
     threshold: float | None = None  # which baselines do not have
+    _frozen_type = FrozenClassifier
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -224,6 +227,29 @@ class ForestClassifier(ClassifierMixin, Estimator):
         """
         return self._predict("predict_by_tree", X)[0]
 
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Return what each feature contributes to the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Explanation
+            Its `values` have the shape (n_samples, n_features, n_classes). Summed over features,
+            and with `base_values`, they are what `predict_proba` returns.
+        """
+        terms, classes, fitted = self._explain(X)
+        return self._explanation(fitted, X, terms, classes)
+
+    def _explain(self, X: ArrayLike) -> tuple[Floats, list[Any], Fitted]:
+        """Return the terms of the explanation, and the classes that they belong to."""
+        fitted = self._fitted()
+        by_index, labels = self._run_explain(fitted, X), self._class_labels(fitted)
+        classes = labels.names(by_index.shape[-1])
+        return labels.sort_columns(by_index), classes, fitted
+
     def _predict(self, method: str, X: ArrayLike) -> tuple[Floats, NDArray[Any]]:
         """Return probabilities, and the classes that their columns belong to."""
         fitted = self._fitted()
@@ -340,6 +366,8 @@ class AMFClassifier(ForestClassifier):
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
         their parts, such as "when.hour", and without dropped columns.
+    feature_importances_ : ndarray of shape (n_features,)
+        The part of each feature in what the splits have saved of the loss so far, learned online.
     is_categorical_ : ndarray of shape (n_features,)
         Which features hold categories.
     categories_ : dict
@@ -521,6 +549,9 @@ class AdaptiveAMFClassifier(ForestClassifier):
     memory_weights_ : ndarray of shape (n_groups,)
         The weights of the groups in the mixer. Their sum may differ from 1: beyond it predictions
         are sharper than the groups'.
+    memory_weights_history_ : tuple of ndarrays
+        Numbers of rows learned, of shape (n_points,), and the weights after them, of shape
+        (n_points, n_groups): at most 256 points at equal distances, and one for now.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -528,6 +559,8 @@ class AdaptiveAMFClassifier(ForestClassifier):
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
         their parts, such as "when.hour", and without dropped columns.
+    feature_importances_ : ndarray of shape (n_features,)
+        The part of each feature in what the splits have saved of the loss so far, learned online.
     is_categorical_ : ndarray of shape (n_features,)
         Which features hold categories.
     categories_ : dict
@@ -629,6 +662,12 @@ class AdaptiveAMFClassifier(ForestClassifier):
         self._attributes()
         return self._adaptive_core().mixer_weights
 
+    @property
+    def memory_weights_history_(self) -> tuple[NDArray[np.int64], Floats]:
+        """Numbers of rows learned, and the weights of the groups after them."""
+        self._attributes()
+        return self._adaptive_core().weight_history
+
     def stats(self) -> dict[str, Any]:
         """Return the size of the model, its progressive loss, and what it remembers.
 
@@ -675,6 +714,27 @@ class AdaptiveAMFClassifier(ForestClassifier):
             The trees of the first group come first.
         """
         return super().predict_proba_by_tree(X)
+
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Return what each feature contributes to the log-odds of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Explanation
+            Of two classes, the `values` of shape (n_samples, n_features) are contributions to the
+            log-odds of the second one: with s the sum of a row's, 1 / (1 + exp(-base - s)) is the
+            second column of `predict_proba`. Otherwise they have the shape
+            (n_samples, n_features, n_classes), and softmax(base + s) is the prediction; the mean
+            over the classes is 0.
+        """
+        terms, classes, fitted = self._explain(X)
+        if len(classes) == 2:
+            return self._explanation(fitted, X, terms[..., 1] - terms[..., 0])
+        return self._explanation(fitted, X, terms, classes)
 
     def _new_core(self, labels: Any, **features: Any) -> Core:
         del features["bounds"]

@@ -30,14 +30,18 @@ from amforest._forest.core_options import (
 )
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
+from amforest._forest.explanation import Explanation
 from amforest._forest.inputs import Features, argument_named
 from amforest._forest.limits import LARGEST_LABEL
 from amforest._forest.losses import Floats
-from amforest.distribution import PredictiveDistribution
+from amforest.distribution import PredictiveDistribution, check_levels
+from amforest.frozen import FrozenAdaptiveRegressor, FrozenRegressor
 
 
 class ForestRegressor(RegressorMixin, Estimator):
     """The base of all regressors that are forests. A core predicts the mean first."""
+
+    _frozen_type = FrozenRegressor
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -116,6 +120,22 @@ class ForestRegressor(RegressorMixin, Estimator):
             In an adaptive forest, the trees of the first group come first.
         """
         return self._run(self._fitted(), "predict_by_tree", X)[:, :, 0]
+
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Return what each feature contributes to the predicted label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Explanation
+            Its `values` have the shape (n_samples, n_features). Summed over features, and with
+            `base_values`, they are what `predict` returns.
+        """
+        fitted = self._fitted()
+        return self._explanation(fitted, X, self._run_explain(fitted, X)[..., 0])
 
     def _test_then_train(self, X: ArrayLike, y: ArrayLike, sample_weight: Any) -> Floats:
         return np.concatenate(self._predict_then_learn(X, y, sample_weight=sample_weight))
@@ -212,6 +232,8 @@ class AMFRegressor(ForestRegressor):
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
         their parts, such as "when.hour", and without dropped columns.
+    feature_importances_ : ndarray of shape (n_features,)
+        The part of each feature in what the splits have saved of the loss so far, learned online.
     is_categorical_ : ndarray of shape (n_features,)
         Which features hold categories.
     categories_ : dict
@@ -380,6 +402,9 @@ class AdaptiveAMFRegressor(ForestRegressor):
     memory_weights_ : ndarray of shape (len(memory_names_),)
         The parts of these in the predicted mean. They add up to 1, and some may be negative. A mean
         far from all of them is clipped.
+    memory_weights_history_ : tuple of ndarrays
+        Numbers of rows learned, of shape (n_points,), and the weights after them, of shape
+        (n_points, len(memory_names_)): at most 256 points at equal distances, and one for now.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -387,6 +412,8 @@ class AdaptiveAMFRegressor(ForestRegressor):
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
         their parts, such as "when.hour", and without dropped columns.
+    feature_importances_ : ndarray of shape (n_features,)
+        The part of each feature in what the splits have saved of the loss so far, learned online.
     is_categorical_ : ndarray of shape (n_features,)
         Which features hold categories.
     categories_ : dict
@@ -426,6 +453,7 @@ class AdaptiveAMFRegressor(ForestRegressor):
     """
 
     is_adaptive: ClassVar[bool] = True
+    _frozen_type = FrozenAdaptiveRegressor
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**ADAPTIVE_CONSTRAINTS}
 
@@ -476,6 +504,12 @@ class AdaptiveAMFRegressor(ForestRegressor):
         self._attributes()
         return self._adaptive_core().mixer_weights
 
+    @property
+    def memory_weights_history_(self) -> tuple[NDArray[np.int64], Floats]:
+        """Numbers of rows learned, and these parts after them."""
+        self._attributes()
+        return self._adaptive_core().weight_history
+
     def stats(self) -> dict[str, Any]:
         """Return the size of the model, its progressive loss, and what it remembers.
 
@@ -497,6 +531,50 @@ class AdaptiveAMFRegressor(ForestRegressor):
 
     # Test, then train
 
+    @overload
+    def partial_fit_predict(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = ...,
+        *,
+        return_std: Literal[False] = ...,
+    ) -> Floats: ...
+    @overload
+    def partial_fit_predict(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = ...,
+        *,
+        return_std: Literal[True],
+    ) -> tuple[Floats, Floats]: ...
+    def partial_fit_predict(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        return_std: bool = False,
+    ) -> Floats | tuple[Floats, Floats]:
+        """Test, then train: predict each row just before it is learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+        return_std : bool, default=False
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or a pair of them
+            Entry i is what `predict` returned after rows 0 to i - 1 were learned; the mean is 0
+            before the first row.
+        """
+        dist = self.partial_fit_predict_dist(X, y, sample_weight)
+        return (dist.mean(), dist.std()) if return_std else dist.mean()
+
     def partial_fit_predict_dist(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> PredictiveDistribution:
@@ -512,6 +590,30 @@ class AdaptiveAMFRegressor(ForestRegressor):
         PredictiveDistribution
         """
         return PredictiveDistribution(self._test_then_train(X, y, sample_weight))
+
+    def partial_fit_predict_quantiles(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        q: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> Floats:
+        """Test, then train: predict quantiles of each row just before it is learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+        q : float or array-like of shape (n_quantiles,), within (0, 1)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_quantiles)
+            As in `predict_quantiles`.
+        """
+        levels = check_levels(np.atleast_1d(q))
+        quantiles = self.partial_fit_predict_dist(X, y, sample_weight).quantiles(levels)
+        return quantiles if np.ndim(q) else quantiles[:, 0]
 
     def partial_fit_predict_interval(
         self,

@@ -6,12 +6,13 @@ Each holds the scikit-learn estimator of its name, and so the same core.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amforest import classifier, regressor
 from amforest._forest.class_labels import ClassLabels, decide
@@ -29,9 +30,17 @@ from amforest._forest.core_handle import (
 from amforest._forest.core_options import learning_rate
 from amforest._forest.encoder import Encoder, NamedColumns, NamedValues, Requested
 from amforest._forest.estimator import Estimator, learn_named_row, learn_named_rows
+from amforest._forest.explanation import RowExplanation
+from amforest._forest.importances import importances_of
 from amforest._forest.inputs import as_rows, lists_columns
 from amforest._forest.losses import Floats
 from amforest.distribution import PredictiveDistribution
+from amforest.frozen import freeze_forest, wrap
+from amforest.frozen_river import (
+    FrozenRiverAdaptiveRegressor,
+    FrozenRiverClassifier,
+    FrozenRiverRegressor,
+)
 
 try:
     from river import base
@@ -147,6 +156,19 @@ class _River(base.Estimator):
         return 0 if fitted is None else fitted.core.n_samples
 
     @property
+    def feature_importances_(self) -> dict[Hashable, float]:
+        """Name -> the part of the feature in what splits save of the loss: {} before any data.
+
+        They add up to 1, or are all 0 while nothing is known; see
+        `amforest.inspection.importances`.
+        """
+        fitted = self._handle.fitted
+        if fitted is None:
+            return {}
+        found = importances_of(fitted)
+        return dict(zip(found.names, found.normalised().tolist(), strict=True))
+
+    @property
     def _handle(self) -> CoreHandle:
         return handle_of(self._model)
 
@@ -157,6 +179,11 @@ class _River(base.Estimator):
         rows = as_rows(columns_of(fitted).rows(X))
         return fitted.core.predict(rows, count_threads(self._model.n_jobs))
 
+    def _explain_row(self, fitted: Fitted, x: NamedValues) -> Floats:
+        """Return the base value and the contributions of the core's columns, for each output."""
+        terms: Floats = fitted.core.explain(as_rows(columns_of(fitted).row(x)[None]), 1)[0]
+        return terms
+
     def stats(self) -> dict[str, Any]:
         """Return how large the model is; see `amforest.AMFClassifier.stats`."""
         return self._model.stats()
@@ -166,6 +193,15 @@ class _River(base.Estimator):
         from amforest.model_io import model_file  # noqa: PLC0415  # which loads estimators
 
         return model_file.to_bytes(self)
+
+    def freeze(self) -> Any:
+        """Return a frozen copy: small, immutable, with the same predictions, bit for bit.
+
+        See `amforest.AMFClassifier.freeze`; rows are dicts, as here.
+        """
+        twin = copy.copy(self)
+        twin._model = freeze_forest(self._model)
+        return wrap(twin)
 
     def to_sklearn(self) -> Any:
         """Return the same forest as the scikit-learn estimator; the two share nothing.
@@ -275,6 +311,7 @@ class _AMF(_River):
 class _Classifier(_River, base.MiniBatchClassifier):
     """The predictions of classifiers."""
 
+    _frozen_type = FrozenRiverClassifier
     class_weight: ClassWeight = None  # of models that earlier versions have pickled
     threshold: float | None = None
 
@@ -296,6 +333,37 @@ class _Classifier(_River, base.MiniBatchClassifier):
             return max(probabilities, key=probabilities.__getitem__, default=None)
         best = decide(np.array(list(probabilities.values())), self.threshold)
         return list(probabilities)[best]
+
+    def explain_one(self, x: NamedValues) -> RowExplanation | None:
+        """Return what each feature contributes to the prediction of a row: None before any data.
+
+        Parameters
+        ----------
+        x
+            The features.
+
+        Returns
+        -------
+        RowExplanation
+            A pair of the base value and the contributions by feature. Each is a dict by label, of
+            probabilities; `AdaptiveAMFClassifier` explains logarithms of probabilities (softmax
+            makes these of the sums), and of two labels only the log-odds of the second, without a
+            dict by label.
+        """
+        fitted = self._handle.fitted
+        if fitted is None:
+            return None
+        terms, columns = self._explain_row(fitted, x), columns_of(fitted)
+        base, *rest = map(cast(ClassLabels, fitted.labels).by_label, terms)
+        labels = list(base)
+        if self._model.is_adaptive and len(labels) == 2:
+            first, second = labels
+            odds = [values[second] - values[first] for values in (base, *rest)]
+            return RowExplanation(odds[0], _by_feature(columns, odds[1:]))
+        by_label = {
+            label: _by_feature(columns, [values[label] for values in rest]) for label in labels
+        }
+        return RowExplanation(base, by_label)
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Predict the probabilities of the labels known so far, a column for each."""
@@ -489,6 +557,11 @@ class AdaptiveAMFClassifier(_Classifier):
         """The weights of the groups in the mixer; AttributeError before any data."""
         return self._model.memory_weights_
 
+    @property
+    def memory_weights_history_(self) -> tuple[NDArray[np.int64], Floats]:
+        """Numbers of rows learned, and these weights after them."""
+        return self._model.memory_weights_history_
+
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"seed": 1}
@@ -500,10 +573,32 @@ class AdaptiveAMFClassifier(_Classifier):
 class _Regressor(_River, base.MiniBatchRegressor):
     """The predictions of regressors."""
 
+    _frozen_type = FrozenRiverRegressor
+
     def predict_one(self, x: NamedValues, **kwargs: Any) -> float:
         """Predict the label: 0 before any data."""
         fitted = self._handle.fitted
         return 0.0 if fitted is None else float(self._predict_row(fitted, x)[0])
+
+    def explain_one(self, x: NamedValues) -> RowExplanation | None:
+        """Return what each feature contributes to the prediction of a row: None before any data.
+
+        Parameters
+        ----------
+        x
+            The features.
+
+        Returns
+        -------
+        RowExplanation
+            A pair of the base value and the contributions by feature, which add up to what
+            `predict_one` returns.
+        """
+        fitted = self._handle.fitted
+        if fitted is None:
+            return None
+        base, *rest = self._explain_row(fitted, x)[:, 0].tolist()
+        return RowExplanation(base, _by_feature(columns_of(fitted), rest))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the label of each row: 0 before any data."""
@@ -618,6 +713,7 @@ class AdaptiveAMFRegressor(_Regressor):
     MAE: 0.253392
     """
 
+    _frozen_type = FrozenRiverAdaptiveRegressor
     _estimator = regressor.AdaptiveAMFRegressor
     _model: regressor.AdaptiveAMFRegressor
 
@@ -676,8 +772,13 @@ class AdaptiveAMFRegressor(_Regressor):
 
     @property
     def memory_weights_(self) -> Floats:
-        """The weights of these in the mixer; AttributeError before any data."""
+        """The parts of these in the predicted mean; AttributeError before any data."""
         return self._model.memory_weights_
+
+    @property
+    def memory_weights_history_(self) -> tuple[NDArray[np.int64], Floats]:
+        """Numbers of rows learned, and these weights after them."""
+        return self._model.memory_weights_history_
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -701,6 +802,11 @@ def columns_of(fitted: Fitted | None) -> NamedColumns:
     """Return the features that a model of river has seen so far."""
     columns = None if fitted is None else fitted.encoder.named
     return _NO_COLUMNS if columns is None else columns
+
+
+def _by_feature(columns: NamedColumns, values: list[float]) -> dict[Any, float]:
+    """Return values of the core's columns by the names of the features."""
+    return {name: values[column] for name, column in columns.of.items()}
 
 
 def _named_columns(encoder: Encoder) -> NamedColumns:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import os
 import re
 import shutil
@@ -23,13 +22,11 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from amforest.cli.console import CommandError
-from amforest.cli.memory_history import MOST_POINTS, MemoryRecorder
 from amforest.cli.report import figures, markup, prepare_report, write_report
 from amforest.cli.report.importance import measure_importance
 from amforest.cli.report.sections import LONGEST_CLASS, count_confusion
 from amforest.cli.run import INTERVAL_METRICS, LabelledPredictions, Outcome, run
 from amforest.cli.settings import Settings
-from amforest.evaluation import Block
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -297,13 +294,13 @@ def demo() -> Outcome:
 
 
 def test_the_drift_of_the_embedded_stream_is_detected_in_its_middle_only(demo):
-    (found,) = demo.session.records.drift.drifts
+    (found,) = demo.session.watch.drifts
     assert 10_000 <= found.row <= 11_000
 
 
 def test_drift_is_told_and_marked_in_figures_over_rows(demo, tmp_path):
     page = Page(write_report(demo, tmp_path))
-    (found,) = demo.session.records.drift.drifts
+    (found,) = demo.session.watch.drifts
     words = f"the loss rose after row {found.since:,} (detected at row {found.row:,})"
     assert words in page.section("verdict").text
     metrics = page.section("metrics")
@@ -336,36 +333,6 @@ def drift(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return ran(tmp_path_factory.mktemp("drift"), drifting())
 
 
-def test_the_weights_of_the_memories_are_recorded_along_the_run(drift):
-    history, model = drift.session.memories.history(), drift.session.model
-    rows = history.pop("row")
-    assert rows.tolist() == list(range(50, 3_001, 50))
-    assert list(history) == model.memory_names_
-    assert [values[-1] for values in history.values()] == model.memory_weights_.tolist()
-    before, after = rows.tolist().index(1_500), rows.tolist().index(1_700)
-    shift = history["60"] - history["all"]
-    assert shift[after] > shift[before] + 0.3  # labels were flipped after row 1,500
-
-
-def test_the_history_of_a_long_run_is_bounded():
-    class Model:
-        memory_names_, memory_weights_ = ["all", "15"], np.array([0.5, 0.25])
-
-    class Adapter:
-        model, task, classes, learns_late_rows = Model(), "classification", None, True
-
-        def learn(self, block: Any) -> None:
-            pass
-
-    recorder = MemoryRecorder(Adapter())
-    for _ in range(100_000):
-        recorder.learn(Block(None, [0]))
-    history = recorder.history()
-    assert 50 <= len(history["row"]) <= MOST_POINTS
-    assert history["row"][-1] == 100_000
-    assert np.ptp(np.diff(history["row"])) <= 0.5 * history["row"][0]
-
-
 @pytest.mark.parametrize("delay", [0, 7])
 def test_recording_changes_no_prediction_and_no_model(delay, tmp_path):
     paths = [tmp_path / f"{kind}.{end}" for end in ("csv", "amf") for kind in ("plain", "recorded")]
@@ -389,12 +356,13 @@ def test_the_page_shows_the_memories_below_the_curves(drift, tmp_path):
     largest = model.memory_names_[int(np.argmax(model.memory_weights_))]
     assert f"{largest} has the largest at the end" in label
     drawn = [words for tag, words in section.words if tag == "text"]
-    assert set(model.memory_names_) < set(drawn)
+    assert largest in drawn
 
 
 def test_figures_over_the_rows_have_the_same_axis(drift):
     curve = figures.draw_progress(drift.progress, "accuracy", "Accuracy")
-    memories = figures.draw_memories(drift.session.memories.history())
+    model = drift.session.model
+    memories = figures.draw_memories(*model.memory_weights_history_, model.memory_names_)
     frame = re.compile(r'd="M ([\d.]+) [\d.]+ +L ([\d.]+) [\d.]+ +L \2')
     frames = [frame.findall(svg)[1] for svg in (curve, memories)]  # after those of the figures
     assert frames[0] == frames[1]
@@ -409,17 +377,30 @@ def test_a_forest_without_memories_has_no_such_picture(pages, outcomes):
     assert "Memories" not in Page(pages["numbers, amf"]).text
 
 
-def test_strips_of_memories_never_cover_each_other():
+def test_weights_of_memories_are_stacked_and_negative_ones_below_zero():
     rows = np.arange(1, 101)
-    weights = {"all": np.full(100, 2.0), "15": np.full(100, -3.0), "linear": np.full(100, 3.0)}
-    svg = figures.draw_memories({"row": rows, **weights})
+    weights = np.tile([2.0, -3.0, 3.0], (100, 1))
+    svg = figures.draw_memories(rows, weights, ["all", "15", "linear"])
     areas = re.findall(r'd="([^"]*)" id="[^"]*" />.*?fill: var\(--(\w+)\)', svg, re.DOTALL)
-    assert [colour for _, colour in areas] == ["blue", "blue", "red", "blue"]
     heights = [[float(y) for y in re.findall(r"[ML] \S+ (\S+)", path)] for path, _ in areas]
-    spans = [(min(some), max(some)) for some in heights]
-    assert spans[1][0] == spans[1][1]  # there is nothing above the line of negative weights
-    spans.pop(1)
-    assert all(above[1] <= below[0] for above, below in itertools.pairwise(spans))
+    spans = [
+        (colour, max(some), min(some))
+        for (_, colour), some in zip(areas, heights, strict=True)
+        if max(some) > min(some)
+    ]
+    assert [colour for colour, *_ in spans] == ["blue", "blue", "red"]
+    (_, zero, top), (_, base, highest), (_, lowest, start) = spans  # y runs downwards
+    assert base == top
+    assert start == zero
+    assert (zero - top) / (top - highest) == pytest.approx(2 / 3, rel=1e-3)
+    assert (lowest - zero) / (base - highest) == pytest.approx(1, rel=1e-3)
+    assert {">all<", ">15<", ">linear<"} <= set(re.findall(r">[a-z0-9]+<", svg))
+
+
+def test_residuals_over_the_rows_mark_the_drifts_that_they_show():
+    y, p = np.random.default_rng(0).normal(size=(2, 50))
+    plain, marked = (figures.draw_residuals(y, p, 100, drifts=rows)[0] for rows in ([20], [20, 70]))
+    assert marked.count("stroke-dasharray") == plain.count("stroke-dasharray") + 1
 
 
 # Intervals

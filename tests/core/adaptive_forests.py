@@ -13,7 +13,7 @@ from amforest.reference.adaptive import AdaptiveForest
 from amforest.reference.adaptive_classes import ClassTask
 from amforest.reference.adaptive_numbers import NumberTask
 from amforest.reference.regrowth import Group
-from helpers import NEGLIGIBLE, TOLERANCE, reference_table
+from helpers import NEGLIGIBLE, TOLERANCE, assert_equal_importances, reference_table
 
 PLAIN, LONGEST = (None, False, True), (None, False, False)  # memory, is honest, is plain
 GROUPS = [PLAIN, LONGEST, (40, False, False), (16, False, False), (40, True, False)]
@@ -137,6 +137,7 @@ def assert_same_trees(forest: Any, reference: AdaptiveForest) -> None:
     np.testing.assert_array_equal(arrays["regrowth_credit"], credit)
     values = [v for slot in slots for _, v in sorted((slot.numbers.learned or {}).items())]
     np.testing.assert_array_equal(arrays["number_values"], values)
+    assert_equal_importances(forest, [slot.importance for slot in slots])
     for t, slot in enumerate(slots):
         weights = slot.tree.feature_weights
         ones = np.ones_like(arrays["feature_weights"][t])

@@ -55,7 +55,7 @@ def little_memory():
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_files_are_valid_as_they_are(file):
-    assert len(file.data) < (16_384 if "adaptive" in file.name else 4096)
+    assert len(file.data) < (18_432 if "adaptive" in file.name else 4608)
     assert damage.survives(file.data)
     assert changes.repaired(file.data) == file.data
 
@@ -150,6 +150,9 @@ def many_classes(document, arrays):
         "n_nodes": np.ones(n_trees, np.uint64),
         "n_rows": np.ones(n_trees, np.uint64),
         "feature_weights": np.zeros((0, 3), np.float32),
+        "importance": np.zeros((0, 3)),
+        "importance_weight": np.zeros(0),
+        "importance_turn": np.zeros(0, np.uint8),
         "feature": np.full(n_trees, -1, np.int32),
         "n_samples": np.ones(n_trees, np.uint32),
         "label": np.zeros(n_trees, np.uint16),
@@ -303,6 +306,59 @@ def test_classes_that_cannot_be_are_rejected(file, change):
         from_bytes(resealed(file, change))
 
 
+def with_value(name, value):
+    """Put a value into a column, at its end."""
+
+    def change(document, arrays):
+        arrays[name] = arrays[name].copy()
+        arrays[name].flat[-1] = value
+
+    return change
+
+
+def without(*names):
+    def change(document, arrays):
+        for name in names:
+            del arrays[name]
+
+    return change
+
+
+IMPORTANCES = ("importance", "importance_weight", "importance_turn")
+
+
+@pytest.mark.parametrize("file", ["classifier", "regressor", "river_classifier", "adaptive"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *((with_value("importance", x), "within ±1e200") for x in (math.nan, math.inf, -2e200)),
+        (with_value("importance_weight", math.nan), "not be negative"),
+        (with_value("importance_weight", -1.0), "not be negative"),
+        (with_value("importance_weight", 1e-40), "not be negative"),
+        (with_value("importance_weight", 2.0**55), "not be negative"),
+        (with_value("importance_turn", 10), "importance_turn must be"),
+        *((without(name), "missing") for name in (*IMPORTANCES,)),
+    ],
+)
+def test_importances_that_no_stream_gives_are_rejected(file, change, message):
+    with pytest.raises(ModelFormatError, match=message):
+        from_bytes(resealed(file, change))
+
+
+def test_importances_without_rows_are_rejected():
+    def change(document, arrays):
+        arrays["importance_weight"] = np.zeros_like(arrays["importance_weight"])
+        arrays["importance"] = np.ones_like(arrays["importance"])
+
+    with pytest.raises(ModelFormatError, match="0 where no row was credited"):
+        from_bytes(resealed("classifier", change))
+
+
+def test_a_turn_in_an_adaptive_forest_is_rejected():
+    with pytest.raises(ModelFormatError, match="importance_turn must be 0"):
+        from_bytes(resealed("adaptive", with_value("importance_turn", 1)))
+
+
 # Files that are whole
 
 
@@ -380,6 +436,7 @@ def test_the_invariants_notice_what_is_wrong(field, value):
         *("row_features", "row_labels", "row_weights", "mixer_weights", "due", "n_regrows"),
         *("number_keys", "has_numbers", "number_priors", "number_sizes", "number_values"),
         *("is_regrown", "regrowths", "regrowth_seeds", "regrowth_credit", "feature_weights"),
+        *("importance", "importance_weight", "importance_turn"),
     ],
 )
 def test_a_column_of_an_adaptive_forest_that_is_too_short_is_refused(column):

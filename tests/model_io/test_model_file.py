@@ -18,7 +18,7 @@ import pytest
 import amforest
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest.baselines import MondrianForestClassifier, OnlineDummyClassifier
-from amforest.model_io import model_file, safetensors_bytes
+from amforest.model_io import core_file, model_file, safetensors_bytes
 from amforest.model_io.document import FORMAT
 from amforest.model_io.model_file import ModelFormatError, from_bytes
 
@@ -353,3 +353,21 @@ def test_a_model_that_nobody_could_load_is_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
     model.set_params(n_estimators=20).fit(X[:1], [0])
     assert len(from_bytes(model.to_bytes()).classes_) == 10_000
+
+
+def test_cores_in_files_of_their_own_may_be_of_the_format_before_importances():
+    """Files of RayForest's shards had no number of a format then."""
+    core = AMFClassifier(3, random_state=0).fit(X, LABELS)._core
+    document, arrays = model_file.open_file(core_file.cores_to_bytes({7: core}, 5))
+    again, number = core_file.cores_from_bytes(core_file.cores_to_bytes({7: core}, 5))
+    assert number == 5
+    assert again[7].importances()[0].tobytes() == core.importances()[0].tobytes()
+    del document["format"]
+    old = {name: array for name, array in arrays.items() if "importance" not in name}
+    cores, _ = core_file.cores_from_bytes(b"".join(model_file.sealed_pieces(document, old)))
+    assert not cores[7].importances()[0].any()
+    assert cores[7].predict(X, 1).tobytes() == core.predict(X, 1).tobytes()
+    for wrong in (2, FORMAT + 1):
+        data = b"".join(model_file.sealed_pieces(document | {"format": wrong}, arrays))
+        with pytest.raises(ModelFormatError, match=f"format {wrong}"):
+            core_file.cores_from_bytes(data)

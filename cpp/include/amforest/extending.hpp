@@ -59,6 +59,16 @@ void predict_extending(const Tree<Restricted, Labels> &tree, Point x, std::span<
     add(stays);
 }
 
+// The part of what reaches a leaf of the unrestricted partition, whose cell is given, that goes to
+// the fresh leaf of x: E[a^K], K being the number of splits that would separate x from its point.
+template <LabelModel Labels>
+double fresh_share(const Tree<Unrestricted, Labels> &tree, const Cell &cell, NodeId leaf, Point x) {
+    const NodeArena &arena = tree.arena();
+    if (arena.is_empty(leaf) || arena.is_at(leaf, x) || tree.is_full()) return 0;
+    if (!tree.options().use_aggregation) return 1;
+    return cell.mean_power(tree.options().split_prior.alpha, x.values, arena.point(leaf));
+}
+
 // The same in the unrestricted partition (Algorithm 3), in the mean over the splits that would
 // separate x from the point in its leaf. Each of the new nodes has the leaf's prediction and a
 // share of 1 - a; below the last is the fresh leaf of x. So h(empty) gets a^K of what reaches the
@@ -79,11 +89,7 @@ void predict_extending(const Tree<Unrestricted, Labels> &tree, Point x, std::spa
         cell.narrow(node.feature, node.threshold, side);
         v = node.child[side];
     }
-    double fresh = 0;
-    if (!arena.is_empty(v) && !arena.is_at(v, x) && !tree.is_full())
-        fresh = tree.options().use_aggregation
-                    ? cell.mean_power(tree.options().split_prior.alpha, x.values, arena.point(v))
-                    : 1;
+    const double fresh = fresh_share(tree, cell, v, x);
     labels.add_prediction(v, reach * (1 - fresh), mixture);
     labels.add_default(reach * fresh, mixture);
 }

@@ -17,6 +17,7 @@
 #include "amforest/base/parallel.hpp"
 #include "amforest/base/require.hpp"
 #include "amforest/base/shared_lock.hpp"
+#include "amforest/contributions.hpp"
 #include "amforest/io/tree_table.hpp"
 #include "amforest/predictor.hpp"
 #include "amforest/rows.hpp"
@@ -82,6 +83,7 @@ template <class Partition, LabelModel Labels> class Forest {
 
     const Layout &layout() const { return common_.layout; }
     const Domain &domain() const { return common_.domain; }
+    static std::size_t feature_of(std::size_t column) { return column; } // of trees
     const Options &options() const { return common_.options; }
     std::size_t n_trees() const { return trees_.size(); }
     std::size_t n_in_all() const { return common_.n_in_all.value_or(n_trees()); }
@@ -319,6 +321,28 @@ template <class Partition, LabelModel Labels> class Forest {
         return size;
     }
 
+    // out[row][0][output] has the base values, out[row][1 + feature][output] the contributions:
+    // sums of these are the prediction. Returns how many outputs there are.
+    static constexpr double kBaseOfUnknown = 0; // the probability of a class that is not known yet
+    std::size_t explain(const Matrix &X, std::vector<double> &out, std::size_t n_threads) const {
+        require(!is_part(), "a part of a forest has no contributions: explain all of it");
+        const auto lock = lock_.read();
+        const std::size_t size = Labels::explained_size(*common_.parameters);
+        const std::size_t n_each = (1 + layout().n_features()) * size;
+        out.assign(X.n_rows * n_each, 0.0);
+        with_points(X, [&](const auto &point_at) {
+            for_each_block(
+                X.n_rows, worth_while(X, n_threads), [&](std::size_t first, std::size_t last) {
+                    Explainer<Partition, Labels>(options(), *common_.parameters)
+                        .explain(trees_, point_at, first, last, [&](std::size_t, std::size_t i) {
+                            return Sums{std::span(out).subspan(i * n_each, n_each)};
+                        });
+                });
+        });
+        divide_by_trees(out);
+        return size;
+    }
+
     // out[row][tree]
     void weighted_depth(const Matrix &X, double *out, std::size_t n_threads) const {
         const auto lock = lock_.read();
@@ -370,6 +394,7 @@ template <class Partition, LabelModel Labels> class Forest {
         }
         if constexpr (!Partition::kSplitsOnce) prepare_extensions(trees, row.x);
         for (Tree &tree : trees) {
+            tree.credit_in_turn(row.y, row.weight);
             tree.extend(row);
             while (tree.ascend(row.y, row.weight)) {
             }

@@ -2,20 +2,16 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
 
-#include "amforest/base/parallel.hpp"
 #include "amforest/extending.hpp"
 #include "amforest/smoothing.hpp"
 #include "amforest/tree.hpp"
+#include "amforest/walks.hpp"
 
 namespace amforest {
-
-// Walks that descend together: enough to hide a memory fetch behind the others' work.
-inline constexpr std::size_t kTogether = 16;
 
 template <class Partition, LabelModel Labels> class Predictor {
     using Tree = amforest::Tree<Partition, Labels>;
@@ -73,42 +69,14 @@ template <class Partition, LabelModel Labels> class Predictor {
         if constexpr (!Labels::kInherits) predict_extending(tree, x, mixture, scratch_);
     }
 
-    // Walks descend side by side, so that their waits for memory overlap.
     template <class PointAt, class Use>
     void predict_by_walks(std::span<const Tree> trees, const PointAt &point_at, std::size_t first,
                           std::size_t last, const Use &use) {
-        struct Pair {
-            std::size_t t, i;
-        };
-        const auto next = [=](Pair p) {
-            return p.i + 1 < last ? Pair{p.t, p.i + 1} : Pair{p.t + 1, first};
-        };
-        for (Pair begin{0, first}, end = begin; begin.t < trees.size();) {
-            std::size_t count = 0;
-            for (; end.t < trees.size() && count < kTogether; end = next(end), ++count) {
-                trees[end.t].start(walks_[count], point_at(end.t, end.i).values);
-                order_[count] = &walks_[count];
-            }
-            const std::span<Walk *> walks = std::span(order_).first(count);
-            const bool has_codes = trees[begin.t].arena().layout().n_codes() > 0;
-            has_codes ? descend<Splits::kAny>(walks) : descend<Splits::kNumbers>(walks);
-            for (std::size_t k = 0; k < count; ++k, begin = next(begin)) {
-                const Tree &tree = trees[begin.t];
-                hand_on(tree, begin.t, begin.i, use,
-                        [&](std::span<double> mixture) { tree.finish(walks_[k], mixture); });
-            }
-        }
-    }
-
-    // All walks to their ends. Where all descend one tree, the compiler keeps what it reads of that
-    // tree in registers.
-    template <Splits kSplits> [[gnu::flatten]] static void descend(std::span<Walk *> walks) {
-        const Tree &tree = *walks.front()->tree;
-        if (walks.back()->tree == &tree)
-            interleave(walks, [&](Walk *walk) { return tree.template descend<kSplits>(*walk); });
-        else
-            interleave(walks,
-                       [](Walk *walk) { return walk->tree->template descend<kSplits>(*walk); });
+        walks_.for_each(
+            trees, point_at, first, last, [&](std::size_t t, std::size_t i, Walk &walk) {
+                hand_on(trees[t], t, i, use,
+                        [&](std::span<double> mixture) { trees[t].finish(walk, mixture); });
+            });
     }
 
     // Kept for the next call: for one row, allocating takes longer than a tree.
@@ -121,8 +89,7 @@ template <class Partition, LabelModel Labels> class Predictor {
     const Options &options_;
     std::span<double> mixture_, scratch_;
     std::size_t prediction_size_;
-    std::array<Walk, kTogether> walks_;
-    std::array<Walk *, kTogether> order_; // in which they descend
+    Walks<Tree, Nodes::kWithShare> walks_;
 };
 
 } // namespace amforest

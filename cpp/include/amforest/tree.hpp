@@ -14,6 +14,7 @@
 #include "amforest/base/parallel.hpp"
 #include "amforest/base/require.hpp"
 #include "amforest/base/rng.hpp"
+#include "amforest/importance.hpp"
 #include "amforest/labels/label_model.hpp"
 #include "amforest/options.hpp"
 #include "amforest/partition/restricted.hpp"
@@ -25,6 +26,9 @@ namespace amforest {
 // What a tree may split: where all features are numbers, whose ceilings are infinite, one
 // comparison suffices. This saves 5 to 10 % of the time of learning and predicting.
 enum class Splits { kNumbers, kAny };
+
+// Which nodes a walk takes: a prediction needs those with a share, contributions need all.
+enum class Nodes { kWithShare, kAll };
 
 // A row to learn.
 template <class Label> struct Row {
@@ -42,7 +46,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     Tree(Partition partition, const Options &options, Labels labels, const Rng::State &seed,
          std::size_t n_trees)
         : options_(options), partition_(std::move(partition)), labels_(std::move(labels)),
-          rng_(seed), max_leaves_(max_leaves(n_trees)) {
+          rng_(seed), importance_(arena().layout().n_features()), max_leaves_(max_leaves(n_trees)) {
         require(max_leaves_ > 0, kNoNode);
         make_room(1);
     }
@@ -54,12 +58,14 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
          std::shared_ptr<const Parameters> parameters, std::size_t n_trees)
         : options_(earlier.options_), partition_(earlier.partition_, layout),
           labels_(earlier.labels_, std::move(parameters)), rng_(earlier.rng_),
-          n_rows_(earlier.n_rows_), max_leaves_(max_leaves(n_trees)) {
+          n_rows_(earlier.n_rows_),
+          importance_(earlier.importance_, earlier.arena().layout(), layout),
+          max_leaves_(max_leaves(n_trees)) {
         require(max_leaves_ > 0, kNoNode);
         make_room(1);
     }
 
-    // Forgets all nodes and keeps the memory.
+    // Forgets all nodes, and keeps the memory and the importances.
     void clear() {
         partition_.clear();
         labels_.clear();
@@ -81,6 +87,8 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     const Rng::State &rng_state() const { return rng_.state(); }
     Rng &rng() { return rng_; }
     const Options &options() const { return options_; }
+    Importance &importance() { return importance_; }
+    const Importance &importance() const { return importance_; }
     bool is_empty() const { return arena().root() == kNone; }
     // The rows learned, and the sum of their weights.
     std::size_t n_rows() const { return n_rows_; }
@@ -89,9 +97,11 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         return is_empty() ? 0 : static_cast<double>(labels_.n_samples(arena().root()));
     }
     std::size_t n_nodes() const { return arena().n_inner() + arena().n_leaves(); }
-    std::size_t bytes() const { return arena().bytes() + labels_.bytes(); }
+    std::size_t bytes() const { return arena().bytes() + labels_.bytes() + importance_.bytes(); }
     // Before the first leaf; and of one more leaf and inner node at most.
-    std::size_t empty_bytes() const { return arena().empty_bytes() + labels_.empty_bytes(); }
+    std::size_t empty_bytes() const {
+        return arena().empty_bytes() + labels_.empty_bytes() + importance_.bytes();
+    }
     std::size_t split_bytes() const { return arena().split_bytes() + labels_.split_bytes(); }
 
     // Room for `count` splits: learning as many rows cannot fail after that.
@@ -169,6 +179,31 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         return continues;
     }
 
+    // After the descent, before the extension: credits the features with what the splits on the
+    // path save. Not inlined, for it is called for few rows.
+    [[gnu::noinline]] void credit(Label y, double weight) {
+        importance_.count(weight);
+        const Stack<Step> &path = partition_.path();
+        if (path.size() < 2) return; // there is no split
+        typename Labels::PathPredictions predictions(labels_, y);
+        double prediction = predictions.of_root(path[1].inner);
+        double above = 0, reach = 1, loss = Labels::loss(prediction, y);
+        for (std::size_t i = 1; i < path.size(); ++i) {
+            const InnerNode &node = arena().inner(path[i].inner);
+            above += reach * node.weight.share * prediction;
+            reach *= 1.0 - node.weight.share;
+            if (reach == 0) return;
+            prediction = predictions.below(node.child[path[i].side]);
+            const double next = Labels::loss(above + reach * prediction, y);
+            importance_.add(node.feature, weight * (loss - next));
+            loss = next;
+        }
+    }
+    void credit_in_turn(Label y, double weight) {
+        if (importance_.is_due(n_rows_)) [[unlikely]]
+            credit(y, weight);
+    }
+
     // New nodes get their weights and labels.
     void extend(const Row<Label> &row) {
         if constexpr (Partition::kSplitsOnce)
@@ -221,7 +256,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         return true;
     }
 
-    // Learns one row, for which room was made.
+    // Learns one row, for which room was made, and credits no feature.
     void learn_one(const Row<Label> &row) {
         NodeId v = start();
         while (descend(v, row.x.values, row.y)) {
@@ -247,7 +282,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
         const float *x;
         NodeId v;
         std::uint32_t n_taken;
-        std::array<Share, 32> taken; // of the nodes above v that have one
+        std::array<Share, 32> taken; // of nodes above v
     };
 
     void start(Walk &walk, const float *x) const {
@@ -260,13 +295,14 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     // Takes the share of the walk's node and moves on to its child; false at the end, or when the
     // walk can take no more. About half of the nodes have a share, which no processor can predict:
     // so there is no branch on it, and the place of a node without one is overwritten.
-    template <Splits kSplits = Splits::kAny> bool descend(Walk &walk) const {
+    template <Splits kSplits = Splits::kAny, Nodes kNodes = Nodes::kWithShare>
+    bool descend(Walk &walk) const {
         if (is_leaf(walk.v)) return false;
         const InnerNode &node = arena().inner(walk.v);
         const NodeId child = node.child[side_of<kSplits>(node, walk.x)];
         // A node without a share matters only to those below that inherit from it.
-        const NodeId has_share =
-            Labels::kInherits || std::bit_cast<std::uint64_t>(node.weight.share) != 0;
+        const NodeId has_share = kNodes == Nodes::kAll || Labels::kInherits ||
+                                 std::bit_cast<std::uint64_t>(node.weight.share) != 0;
         labels_.prefetch(walk.v & -has_share); // or those of the stem, which are there
         walk.taken[walk.n_taken] = {walk.v, node.weight.share};
         walk.n_taken += has_share;
@@ -360,6 +396,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
                 if (down) down = descend<kSplits>(v, row.x.values, row.y);
                 if (up) up = ascend(last.y, last.weight);
             }
+            credit_in_turn(row.y, row.weight);
             extend(row);
             last = row;
         }
@@ -509,6 +546,7 @@ template <class Partition, LabelModel Labels> class alignas(128) Tree {
     Rng rng_;
     Rng::State before_{}; // the preparation of an extension
     std::size_t n_rows_ = 0;
+    Importance importance_;
     std::size_t max_leaves_;
     Stack<Step> way_up_;        // the rest of the last row's path
     Scaled gain_;               // of the node below it

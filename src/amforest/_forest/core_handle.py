@@ -20,6 +20,9 @@ from amforest._core import (
     AdaptiveClassifierForest,
     AdaptiveRegressorForest,
     ClassifierForest,
+    FrozenAdaptiveClassifierForest,
+    FrozenAdaptiveRegressorForest,
+    FrozenForest,
     Options,
     RegressorForest,
     UnrestrictedClassifierForest,
@@ -42,10 +45,19 @@ AdaptiveCore = AdaptiveClassifierForest | AdaptiveRegressorForest
 Core = (
     WholeCountsCore | RealCountsCore | RegressorForest | UnrestrictedRegressorForest | AdaptiveCore
 )
+FrozenCore = FrozenForest | FrozenAdaptiveClassifierForest | FrozenAdaptiveRegressorForest
+# Of forests with one prediction for each leaf, whose trees are in this process.
+FreezableCore = ClassifierForest | WeightedClassifierForest | RegressorForest | AdaptiveCore
 Place = Callable[[Core], Core]
 Labels = ClassLabels | NumberLabels
 Prior = Callable[[int], float]
+# Columns of a core's state: what splits on each feature saved, of which weight of rows, and when it
+# is the turn of a tree to be credited.
+IMPORTANCES = ("importance", "importance_weight", "importance_turn")
 Result = TypeVar("Result")
+# Called with the number of a row, and the losses of the rows from there on: of the predictions that
+# an adaptive forest made before it learned them.
+Listener = Callable[[int, Floats], object]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,8 +81,8 @@ class CoreHandle:
     """What an estimator has beside its parameters."""
 
     __slots__ = (
-        *("changes", "fitted", "has_noted_unknown", "lock", "n_rejected", "place", "progress"),
-        "scales",
+        *("changes", "fitted", "has_noted_unknown", "listeners", "lock", "n_rejected", "place"),
+        *("progress", "scales"),
     )
 
     def __init__(self, scale_advice: str | None = None) -> None:
@@ -83,6 +95,7 @@ class CoreHandle:
         self.progress = (0.0, 0.0)  # of test-then-train: the sums of weights and losses
         self.scales = ScaleCheck(scale_advice)
         self.place: Place = _here  # where the trees of a new core live
+        self.listeners: tuple[Listener, ...] = ()  # no part of the model
 
     def state(self) -> dict[str, Any]:
         """Return the model as values that can be pickled; the handle keeps none of them."""
@@ -102,6 +115,33 @@ class CoreHandle:
             encoder, labels, core = state["fitted"]
             early = state.get("early")  # which earlier versions did not have
             self.fitted = Fitted(encoder, copy(labels), restore_core(core), early)
+
+    def listen(self, listener: Listener) -> None:
+        """Call a function with the losses of all rows that are learned from now on."""
+        with self.lock:
+            self.listeners += (listener,)
+            if self.fitted is not None:
+                self.keep_losses(self.fitted.core)
+
+    def stop_listening(self, listener: Listener) -> None:
+        """Undo `listen`."""
+        with self.lock:
+            self.listeners = tuple(other for other in self.listeners if other != listener)
+            if self.fitted is not None and is_adaptive_core(self.fitted.core):
+                self.fitted.core.keep_losses(bool(self.listeners))
+
+    def keep_losses(self, core: Core) -> None:
+        """Let a core keep what listeners are called with."""
+        if self.listeners and is_adaptive_core(core):
+            core.keep_losses(True)
+
+    def pass_losses(self) -> None:
+        """Call the listeners with the losses of the rows just learned; they may raise."""
+        if self.listeners and self.fitted is not None and is_adaptive_core(self.fitted.core):
+            first_row, losses = self.fitted.core.take_losses()
+            if len(losses):
+                for listener in self.listeners:
+                    listener(first_row, losses)
 
     def learning(self, rows: Any) -> LearningCall:
         """Return a context that holds the lock, and counts the rows if there is an error."""
@@ -239,6 +279,11 @@ def counts_whole_numbers(core: Core) -> TypeGuard[WholeCountsCore]:
     return hasattr(core, "with_real_counts")
 
 
+def is_frozen_core(core: Any) -> TypeGuard[FrozenCore]:
+    """Return whether a core is a frozen copy, which learns no more."""
+    return isinstance(core, FrozenCore)
+
+
 def _add_in_order(total: float, values: Floats) -> float:
     """Add values one by one, so that the sum does not depend on how rows are cut into batches."""
     return float(np.cumsum(np.append(total, values))[-1])
@@ -268,7 +313,11 @@ class LearningCall:
             shape = getattr(self.rows, "shape", None)
             is_sized = hasattr(self.rows, "__len__")
             self.handle.n_rejected += shape[0] if shape else len(self.rows) if is_sized else 1
-        self.handle.lock.release()
+        try:
+            if kind is None:
+                self.handle.pass_losses()
+        finally:
+            self.handle.lock.release()
         if kind is None and self.handle.fitted is not None:
             self.handle.scales.finish(self.handle.fitted)
 
@@ -323,6 +372,16 @@ def join_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
     )
 
 
+def join_terms(parts: list[Floats], core: Core) -> Floats:
+    """Concatenate terms; classes that came after a part have the base value of unknown ones."""
+    terms = join_parts(parts)
+    row = 0
+    for part in parts:
+        terms[row : row + len(part), 0, part.shape[-1] :] = core.base_of_unknown
+        row += len(part)
+    return terms
+
+
 def _pad(part: NDArray[Any], width: int) -> NDArray[Any]:
     return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, width - part.shape[-1])])
 
@@ -347,8 +406,28 @@ def build_core(**arguments: Any) -> Core:
 
 
 def restore_core(state: dict[str, Any]) -> Core:
-    """Build a core from what its method `state` returns."""
-    return build_core(**state | {"options": Options(**state["options"])})
+    """Build a core from what its method `state` returns, or did in earlier versions."""
+    if "n_outputs" in state:
+        return cast(Core, restore_frozen_core(state))
+    trees = newer_columns(state) | state["trees"]
+    return build_core(**state | {"options": Options(**state["options"]), "trees": trees})
+
+
+def newer_columns(state: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return, without rows, the columns that a state did not have before format 4."""
+    n_features = state["n_numbers"] + len(state["categories"])
+    nothing = np.empty((0, n_features)), np.empty(0), np.empty(0, np.uint8)
+    columns: dict[str, NDArray[Any]] = dict(zip(IMPORTANCES, nothing, strict=True))
+    return columns | {"weight_history": np.empty(0)} if "groups" in state else columns
+
+
+def restore_frozen_core(state: dict[str, Any]) -> FrozenCore:
+    """Build a frozen core from what its method `state` returns."""
+    if "n_groups" not in state:
+        return FrozenForest(**state)
+    is_regressor = "expert_state" in state["trees"]
+    cls = FrozenAdaptiveRegressorForest if is_regressor else FrozenAdaptiveClassifierForest
+    return cls(**state)
 
 
 def reserve_classes(core: Core, n_classes: int) -> Core:
@@ -372,7 +451,7 @@ def drop_numbers(core: Core, n_numbers: int) -> Core:
     state = core.state()
     trees, n_features = state["trees"], len(state["categories"]) + n_numbers
     widths: dict[str, Any] = dict.fromkeys(("lower", "upper"), slice(n_numbers))
-    widths["feature_weights"] = slice(n_features)
+    widths |= dict.fromkeys(("feature_weights", "importance"), slice(n_features))
     if is_adaptive_core(core):  # its trees have columns of their own
         kept = trees["columns"] < n_features
         widths |= dict.fromkeys(widths, kept)

@@ -87,6 +87,13 @@ class Encoder:
         categories = Categories() if self.categories is None else self.categories
         return self.schema.n_features - len(categories), categories
 
+    def columns(self) -> NDArray[np.intp]:
+        """Return the column of each feature in the rows of the core."""
+        is_categorical = self.schema.is_categorical
+        # Both are in the order of the features.
+        order = np.concatenate([np.flatnonzero(is_categorical), np.flatnonzero(~is_categorical)])
+        return np.argsort(order)
+
     def number_names(self) -> list[str]:
         """Return the names of the columns of numbers, as a message shows them."""
         if self.named is not None:

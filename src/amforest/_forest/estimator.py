@@ -27,6 +27,7 @@ from amforest._forest.core_handle import (
     count_exactly,
     count_threads,
     join_parts,
+    join_terms,
     reserve_columns,
 )
 from amforest._forest.core_options import check_in_box, tree_seeds
@@ -38,6 +39,8 @@ from amforest._forest.encoder import (
     Part,
     row_of_numbers,
 )
+from amforest._forest.explanation import Explanation, explanation_of
+from amforest._forest.importances import importances_of
 from amforest._forest.inputs import (
     Features,
     Table,
@@ -46,6 +49,8 @@ from amforest._forest.inputs import (
     check_magnitudes,
     first_row,
     is_plain,
+    read_given,
+    refuse_missing_labels,
     validate_labels,
     validate_weights,
 )
@@ -231,6 +236,8 @@ class Estimator(BaseEstimator):
             except Exception:
                 handle.n_rejected += 1
                 raise
+            if handle.listeners:
+                handle.pass_losses()
         if not handle.scales.is_over and sample_weight:
             handle.scales.look_back(self._fitted())
         return self
@@ -356,7 +363,8 @@ class Estimator(BaseEstimator):
         else:
             self._refuse_changes()
         count_threads(self.n_jobs)
-        encoder, table, y = self._encode_features(X, self._validate_labels(y), fitted, named)
+        y = self._validate_labels(refuse_missing_labels(y))
+        encoder, table, y = self._encode_features(X, y, fitted, named)
         weights = None if sample_weight is None else validate_weights(sample_weight, len(y))
         learned = np.arange(len(y)) if weights is None else np.flatnonzero(weights)
         if fitted is None:
@@ -377,6 +385,7 @@ class Estimator(BaseEstimator):
         if fitted is None:
             core = self._first_core(encoder, labels, table)
             early = EarlyRows.before(core) if settles_step else None
+            handle.keep_losses(core)
             core = core if settles_step else handle.place(core)
         else:
             check_in_box(table.numbers, fitted.core.bounds)
@@ -429,6 +438,25 @@ class Estimator(BaseEstimator):
         blocks = table.blocks(0, table.n_rows)
         return join_parts([call(encoder.rows(table, part), n_threads) for part in blocks])
 
+    def _run_explain(self, fitted: Fitted, X: ArrayLike) -> Floats:
+        """Return base values and contributions: n_rows × (1 + columns of the core) × outputs."""
+        encoder, n_threads = fitted.encoder, count_threads(self.n_jobs)
+        if encoder.accepts(X):
+            return fitted.core.explain(as_rows(X), n_threads)
+        table, _ = encoder.validate(self, X)
+        blocks = table.blocks(0, table.n_rows)
+        parts = [fitted.core.explain(encoder.rows(table, part), n_threads) for part in blocks]
+        return join_terms(parts, fitted.core)
+
+    def _explanation(
+        self, fitted: Fitted, X: ArrayLike, terms: Floats, classes: list[Any] | None = None
+    ) -> Explanation:
+        """Return what `_run_explain` has returned, for those features and classes."""
+        encoder = fitted.encoder
+        names = None if encoder.schema.names is None else encoder.schema.names.tolist()
+        given = read_given(self, X, encoder.schema)
+        return explanation_of(terms, encoder.columns(), given, names, classes)
+
     # Inspection
 
     @property
@@ -476,6 +504,16 @@ class Estimator(BaseEstimator):
     def n_samples_seen_(self) -> int:
         """How many rows were learned."""
         return self._core.n_samples
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """The part of each feature in what splits save of the loss: all 0 while nothing is known.
+
+        They are in the order of `feature_names_`, add up to 1, and are learned online:
+        `amforest.inspection.importances` tells how much of the loss that is, and when it was saved.
+        """
+        self._attributes()
+        return importances_of(self._fitted()).normalised()
 
     def weighted_depth(self, X: ArrayLike) -> Floats:
         """Return the mean depth of prediction over all prunings, by their weights.
@@ -588,6 +626,20 @@ class Estimator(BaseEstimator):
 
         return model_file.to_bytes(self)
 
+    def freeze(self) -> Any:
+        """Return a frozen copy: small, immutable, and fast to predict with.
+
+        Its predictions are those of this forest, bit for bit. It keeps no rows, and learns no more.
+
+        Returns
+        -------
+        FrozenClassifier, FrozenRegressor or FrozenAdaptiveRegressor
+            See `amforest.frozen`.
+        """
+        from amforest.frozen import freeze_forest, wrap  # noqa: PLC0415  # which wraps estimators
+
+        return wrap(freeze_forest(self))
+
     def __getstate__(self) -> dict[str, Any]:
         return {"params": self.__dict__.copy(), "model": self._handle.state()}
 
@@ -608,6 +660,7 @@ def learn_named_rows(
 
     The caller holds the lock of the model's handle.
     """
+    check_magnitudes(rows)
     model._learn_batch(rows, y, sample_weight=weights, named=columns)
 
 

@@ -1,4 +1,4 @@
-"""What a run records for its report: baselines, drift, the worst rows and the last ones."""
+"""What a run records for its report: baselines, the worst rows and the last ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from amforest._forest.losses import log_losses, squared_errors
 from amforest.cli.run_baselines import Baselines
 from amforest.evaluation.adapters import Prediction
-from amforest.evaluation.drift import DriftDetector
 from amforest.reading import CLASSIFICATION, Batch, Scheme
 
 N_WORST = 10
@@ -43,8 +42,6 @@ class ReportRecords:
     Attributes
     ----------
     baselines : Baselines
-    drift : DriftDetector
-        Of 1 - p(y), or of the absolute errors.
     worst : list of WorstRow
         By falling loss.
     """
@@ -52,7 +49,6 @@ class ReportRecords:
     def __init__(self, scheme: Scheme) -> None:
         self._is_class, self._target = scheme.task == CLASSIFICATION, scheme.target
         self.baselines = Baselines(scheme)
-        self.drift = DriftDetector(is_bounded=self._is_class)
         self.worst: list[WorstRow] = []
         self._last: deque[tuple[pa.Table, NDArray[Any]]] = deque()
         self._piece: Batch | None = None
@@ -70,10 +66,12 @@ class ReportRecords:
         """Take predictions of rows that `begin` was given."""
         values, classes = prediction.values, prediction.classes
         losses = measure_losses(labels, values, classes)
-        self.drift.update(-np.expm1(-losses) if self._is_class else np.sqrt(losses))
-        lowest = self.worst[-1].loss if len(self.worst) == N_WORST else -np.inf
-        for i in np.argsort(-losses, kind="stable")[:N_WORST].tolist():
-            if losses[i] > lowest:
+        lowest = self.worst[-1].loss if len(self.worst) == N_WORST else 0.0
+        ranked = (
+            losses if classes is None else np.where(_is_known(labels, values, classes), losses, 0)
+        )
+        for i in np.argsort(-ranked, kind="stable")[:N_WORST].tolist():
+            if ranked[i] > lowest:
                 predicted = values[i] if classes is None else classes[values[i].argmax()]
                 row = first_row + i
                 self.worst.append(self._describe(float(losses[i]), row, labels[i], predicted))
@@ -98,6 +96,16 @@ class ReportRecords:
         features = {k: v for k, v in values.items() if k != self._target and v is not None}
         place = self._piece.file, int(self._piece.lines[i])
         return WorstRow(loss, row, label, predicted, *place, features)
+
+
+def _is_known(
+    labels: NDArray[Any], values: NDArray[Any], classes: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Tell which rows are of classes that had a probability: those of a new one are no mistakes."""
+    columns = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    has_any: NDArray[np.bool_] = values[np.arange(len(labels)), columns] > 0
+    is_known: NDArray[np.bool_] = has_any & (classes[columns] == labels)
+    return is_known
 
 
 def measure_losses(labels: NDArray[Any], values: NDArray[Any], classes: Any) -> NDArray[np.float64]:

@@ -18,7 +18,8 @@ from amforest._forest.losses import Floats
 from amforest.distributed.ray_shards import RayShards
 
 PIECE = 8192  # rows that are sent at once
-_LEARNED = {"mixer_weights", "n_remembered"}  # which batches under way will change
+# Which batches under way will change.
+_LEARNED = {"mixer_weights", "n_remembered", "weight_history"}
 
 
 @dataclass(slots=True)
@@ -305,6 +306,13 @@ class ShardedCore:
             by_tree[:, missing] = by_tree[:, known].mean(axis=1, keepdims=True)
         return by_tree
 
+    def explain(self, X: Features, n_threads: int) -> Floats:
+        """Refuse: the trees are elsewhere."""
+        raise NotImplementedError(
+            "a RayForest does not explain predictions: call to_local() first, which returns the "
+            "same forest in this process, and then its method explain"
+        )
+
     # Inspecting
 
     @property
@@ -354,6 +362,11 @@ class ShardedCore:
     def apply(self, X: Features, n_threads: int) -> NDArray[np.int64]:
         """Return the leaf of each row in each tree."""
         return self._join(self._inspect("apply", X, n_threads))
+
+    def importances(self) -> tuple[Floats, Floats]:
+        """Return what the splits of each tree saved for each feature, of which weight of rows."""
+        saved, weights = zip(*self._inspect("importances"), strict=True)
+        return self._join(list(saved), axis=0), self._join(list(weights), axis=0)
 
     def tree_table(self, i: int) -> dict[str, NDArray[Any]]:
         """Return the nodes of tree i."""

@@ -28,6 +28,8 @@ from amforest.evaluation.blocks import (
     open_blocks,
     slice_block,
 )
+from amforest.evaluation.drift import BLOCK
+from amforest.evaluation.drift_watch import DriftWatch, OnDrift
 from amforest.evaluation.evaluator import Evaluator
 from amforest.evaluation.result import Progress, ProgressLine
 from amforest.model_io.interrupts import Interrupts
@@ -48,7 +50,9 @@ def progressive_validation(
     classes: ArrayLike | None = None,
     max_rows: int | None = None,
     coverage: float = 0.9,
+    unknown_classes: str = "count",
     progress: bool | Callable[[Progress], object] = False,
+    on_drift: OnDrift | DriftWatch | None = None,
 ) -> Progress:
     """Predict each row of a stream, then learn it.
 
@@ -87,9 +91,16 @@ def progressive_validation(
         The number of rows after which to stop. No further row is taken from the stream.
     coverage : float, default=0.9
         The part of the labels that intervals are to hold, for the metrics of intervals.
+    unknown_classes : {"count", "skip"}, default="count"
+        Whether rows of a class that the model does not know yet are part of the log-loss, as in
+        `Evaluator`.
     progress : bool or callable, default=False
         Whether to show the progress on stderr, or a function to call with the `Progress` so far: at
         most twice a second, and at the end.
+    on_drift : callable or DriftWatch, default=None
+        A function to call with each `Drift`, as soon as it is detected: with a row after which the
+        losses of the predictions are higher than before. Rows are those of the stream, from 1. What
+        it raises ends the validation. A `DriftWatch` of the model may have another detector.
 
     Returns
     -------
@@ -120,7 +131,7 @@ def progressive_validation(
         if value is not None:
             check_scalar(value, name, Integral, min_val=1)
     task = find_task(model)
-    evaluator = Evaluator(task, metrics, window, every=every)
+    evaluator = Evaluator(task, metrics, window, every=every, unknown_classes=unknown_classes)
     blocks, labels = open_blocks(stream, y, target, sample_weight)
     adapter = adapt(
         model,
@@ -142,7 +153,15 @@ def progressive_validation(
         for block in cut_blocks(blocks, ROWS_AT_ONCE)
     )
     line = ProgressLine(progress)
-    loop = Loop(adapter, evaluator, delay=int(delay), on_block=lambda *_: line.show(loop.result))
+    if on_drift is not None and not isinstance(on_drift, DriftWatch):
+        on_drift = DriftWatch(model, on_drift)
+    loop = Loop(
+        adapter,
+        evaluator,
+        delay=int(delay),
+        on_block=lambda *_: line.show(loop.result),
+        watch=on_drift,
+    )
     with Interrupts([signal.SIGINT], replace=False) as interrupts:
         result = loop.run(join_rows(interrupts.until(cut_blocks(blocks, size)), size), interrupts)
     line.end(result)
@@ -178,6 +197,8 @@ class Loop:
     on_block : callable, default=None
         Called after each block that `run` takes, with its number of rows and the seconds that the
         model took for it.
+    watch : DriftWatch, default=None
+        Gets the predictions and labels of all rows.
     """
 
     def __init__(
@@ -188,9 +209,12 @@ class Loop:
         delay: int = 0,
         on_predictions: Callable[[Block, Prediction | None], object] | None = None,
         on_block: Callable[[int, float], object] | None = None,
+        watch: DriftWatch | None = None,
     ) -> None:
         self._adapter, self._evaluator, self._delay = adapter, evaluator, delay
         self._on_predictions, self._on_block = on_predictions, on_block
+        self._watch = watch
+        self._most_measured = ROWS_AT_ONCE if watch is None else BLOCK
         self._seconds = 0.0
         self._pending: deque[_Pending] = deque()
         self._n_pending = 0
@@ -322,31 +346,35 @@ class Loop:
             self.flush()
         self._measured.append((block._replace(X=None), prediction))
         self._n_measured += len(block.y)
-        if self._n_measured >= ROWS_AT_ONCE:
+        if self._n_measured >= self._most_measured:
             self.flush()
 
     def flush(self) -> None:
-        """Pass all predictions to the evaluator; by itself the loop does so for many at once."""
+        """Pass all predictions on; by itself the loop does so for many at once."""
         if not self._measured:
             return
         measured, self._measured, self._n_measured = self._measured, [], 0
         block, prediction = measured[-1]
-        y = [label for one, _ in measured for label in as_list(one.y)]
-        if prediction is None:
-            self._evaluator.update(y, None)
-            return
-        predictions = [other for _, other in measured if other is not None]
-        values = np.concatenate([other.values for other in predictions])
-        intervals = None
-        if prediction.intervals is not None:
-            parts = [other.intervals for other in predictions if other.intervals is not None]
-            intervals = np.concatenate(parts)
+        y: list[Any] = [label for one, _ in measured for label in as_list(one.y)]
         weights = None
         if block.weights is not None:
             weights = np.concatenate(
                 [one.weights for one, _ in measured if one.weights is not None]
             )
-        self._evaluator.update(y, values, prediction.classes, weights, intervals)
+        if prediction is None:
+            self._evaluator.update(y, None)
+        else:
+            prediction = _join([other for _, other in measured if other is not None])
+            self._evaluator.update(y, *prediction[:2], weights, prediction.intervals)
+        if self._watch is not None:
+            self._watch.update_predictions(y, prediction, weights)
+
+
+def _join(predictions: list[Prediction]) -> Prediction:
+    """Concatenate predictions of one kind."""
+    values = np.concatenate([one.values for one in predictions])
+    ends = [one.intervals for one in predictions if one.intervals is not None]
+    return Prediction(values, predictions[-1].classes, np.concatenate(ends) if ends else None)
 
 
 def _are_alike(one: Prediction | None, other: Prediction | None) -> bool:

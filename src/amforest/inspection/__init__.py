@@ -1,25 +1,31 @@
-"""Inspection of fitted forests: their trees as arrays, and the cells of a partition.
+"""Inspection of fitted forests: contributions, importances, trees as arrays, cells.
 
-The estimators' own methods `tree_table`, `apply`, `weighted_depth` and `stats` are the usual way.
+The estimators' own methods `explain`, `tree_table`, `apply`, `weighted_depth` and `stats` are the
+usual way.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numpy.typing import NDArray
-from sklearn.exceptions import NotFittedError
-
-from amforest._forest.core_handle import Core, handle_of
+from amforest._forest.explanation import Explanation, RowExplanation
+from amforest._forest.importances import Importances, importances_of
 from amforest._forest.inputs import Features
 from amforest._forest.tree_table import cells_of
+from amforest.inspection.flat import core_of, fitted_of, flat_trees
+from amforest.inspection.splits import SplitWords
 
 __all__ = [
+    "Explanation",
+    "Importances",
+    "RowExplanation",
+    "SplitWords",
     "bounds_of",
     "cells_of",
     "count_bytes",
     "count_trees",
     "flat_trees",
+    "importances",
     "learns_residuals",
     "total_weight",
 ]
@@ -27,17 +33,17 @@ __all__ = [
 
 def count_bytes(model: Any) -> int:
     """Return the memory of a fitted forest, in bytes, without the objects of Python around it."""
-    return _core_of(model).n_bytes
+    return core_of(model).n_bytes
 
 
 def count_trees(model: Any) -> int:
     """Return the number of trees of a fitted forest."""
-    return _core_of(model).n_trees
+    return core_of(model).n_trees
 
 
 def learns_residuals(model: Any, tree: int) -> bool:
     """Tell whether a tree learns what a linear regression leaves over, instead of labels."""
-    core: Any = _core_of(model)
+    core: Any = core_of(model)
     if not model.is_adaptive:
         return False
     *_, has_base = core.groups[tree * len(core.groups) // core.n_trees]
@@ -55,33 +61,41 @@ def bounds_of(model: Any) -> Features | None:
     -------
     ndarray of shape (2, n_features) or None
     """
-    return _core_of(model).bounds
+    return core_of(model).bounds
 
 
 def total_weight(model: Any) -> float:
     """Return the sum of the weights of all rows learned."""
-    return _core_of(model).total_weight
+    return core_of(model).total_weight
 
 
-def flat_trees(model: Any) -> dict[str, NDArray[Any]]:
-    """Return the nodes of all trees as arrays, tree after tree, in preorder.
+def importances(model: Any) -> Importances:
+    """Return how much of the loss the splits on each feature save, as learned online.
+
+    Before a row is learned, the trees whose turn it is follow it from the root to a leaf. At each
+    split their prediction changes, and with it the loss: the feature of the split has saved the
+    difference. So the features of a tree together save what the tree predicts better than its root,
+    which does not look at features.
 
     Parameters
     ----------
-    model : fitted forest
+    model : fitted forest, or one of `amforest.river`'s
 
     Returns
     -------
-    dict
-        `n_nodes` of each tree, and for each node `feature` (-1 in leaves; the core's columns:
-        categorical features come first), `threshold`, `n_samples` and others, as in a model file.
+    Importances
+        With `names`, `total`, `memories`, `by_memory`, `weights`, `unit` and `normalised()`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from amforest import AdaptiveAMFClassifier
+    >>> from amforest.inspection import importances
+    >>> X = np.random.default_rng(0).normal(size=(500, 3))
+    >>> model = AdaptiveAMFClassifier(random_state=0).fit(X, X[:, 1] > 0)
+    >>> found = importances(model)
+    >>> found.unit, int(found.total.argmax())
+    ('nats', 1)
     """
-    trees: dict[str, NDArray[Any]] = _core_of(model).state()["trees"]
-    return trees
-
-
-def _core_of(model: Any) -> Core:
-    fitted = handle_of(model).fitted
-    if fitted is None:
-        raise NotFittedError(f"{type(model).__name__} is not fitted: call fit or learn_one first")
-    return fitted.core
+    names = model.memory_names_ if hasattr(model, "memory_names_") else ()
+    return importances_of(fitted_of(model), names)

@@ -32,6 +32,7 @@ from amforest.reference.label_models import ClassCounts, LabelModel, Prediction,
 __all__ = [
     "ClassCounts",
     "Generator",
+    "Importance",
     "LabelModel",
     "Node",
     "RunningMean",
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float32]
+Reals = NDArray[np.float64]
 LANES = 8
 
 
@@ -97,6 +99,30 @@ def lane_sum(values: Floats) -> float:
 
 
 @dataclass
+class Importance:
+    """The loss that splits have saved, by feature, and the weight of the rows credited."""
+
+    saved: Reals | float = 0.0
+    weight: float = 0.0
+
+    def add(self, saved: Reals, weight: float) -> None:
+        self.saved, self.weight = self.saved + weight * saved, self.weight + weight
+
+    def fade(self, factor: float) -> None:
+        self.saved, self.weight = self.saved * factor, self.weight * factor
+
+
+def is_credited(n_rows: int, turn: int) -> bool:
+    """Return whether a tree is credited for row number `n_rows`: one in ten, by turns.
+
+    Of ten trees each row is credited to another: the circle is divided by their turns, and row n is
+    at the fraction of n times the golden ratio.
+    """
+    part = 2**32 // 10
+    return (n_rows * 2_654_435_769 - turn * part) % 2**32 < part
+
+
+@dataclass
 class Tree:
     """A tree on the restricted partition; its options are those of `amforest.AMFClassifier`."""
 
@@ -111,12 +137,18 @@ class Tree:
     max_leaves: float = math.inf  # a full tree splits nothing
     feature_weights: Floats | None = None  # λ: extensions are λ_j Δ_j; None means 1
     n_one_hot: int = 0  # the first columns are one-hot columns: their sum is added last
+    turn: int = 0  # to be credited
+    n_rows: int = field(default=0, init=False)
+    importance: Importance = field(default_factory=Importance, init=False)
     n_leaves: int = field(default=0, init=False)
     root: Node | None = field(default=None, init=False)
 
     # Algorithm 4: MondrianUpdate(x, y)
     def learn(self, x: Floats, y: float, weight: float = 1.0) -> None:
         """Learn a sample; one of weight w counts as w equal samples in a row."""
+        if is_credited(self.n_rows, self.turn):
+            self.importance.add(self.saved(x, y), weight)
+        self.n_rows += 1
         self.learn_in(self.extend(x + np.float32(0), y), y, weight)  # a copy, without -0
 
     def learn_in(self, leaf: Node, y: float, weight: float, is_charged: bool = True) -> None:
@@ -309,6 +341,28 @@ class Tree:
             return 1.0
         ends, _ = self.log_terms(v)
         return math.exp(ends - self.average(v)) if self.use_aggregation else 0.0
+
+    def saved(self, x: Floats, y: float) -> Reals:
+        """Return what the splits on each feature save of the loss of y, which is not counted yet.
+
+        If the path v_0, v_1, … of x ended at v_i, the prediction would be
+        m_i = Σ_{j < i} reach_j share_j ŷ_j + reach_i ŷ_i, with reach_i = Π_{j < i} (1 - share_j).
+        The feature on which v_{i-1} splits saves ℓ(m_{i-1}, y) - ℓ(m_i, y).
+        """
+        saved = np.zeros(len(x))
+        above, reach, before = 0 * self.new_labels().prediction(), 1.0, 0.0
+        for v in self.path(x):
+            loss = self.mixture_loss(above + reach * self.prediction(v), y)
+            if v.parent is not None:
+                saved[v.parent.feature] += before - loss
+            before = loss
+            above = above + reach * self.share(v) * self.prediction(v)
+            reach *= 1.0 - self.share(v)
+        return saved
+
+    def mixture_loss(self, prediction: Prediction, y: float) -> float:
+        """Return ℓ of a mixture of predictions."""
+        return self.new_labels().mixture_loss(prediction, y)
 
     def weighted_depth(self, x: Floats) -> float:
         """Σ_T w(T) depth_T(x), over the prunings T of the tree as it is."""

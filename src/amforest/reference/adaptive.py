@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from amforest.reference import Floats, Generator, Tree
+from amforest.reference import Floats, Generator, Importance, Tree
 from amforest.reference.linear_models import LinearExperts, Reals
 from amforest.reference.regrowth import ForestTree, Group, Numbers, Regrowth, Row, Task
+
+LEAST_IMPORTANCE_MEMORY = 250  # importances of fewer rows would be those of chance
 
 
 def next_regrow(
@@ -56,6 +58,14 @@ class Slot(ForestTree):
     due: float = 0.0
     n_regrows: int = 0
     regrowth: Regrowth | None = None
+    importance: Importance = field(default_factory=Importance)  # which regrowing keeps
+
+    def credit(self, row: Row, n_trees: int) -> None:
+        """Credit features with what they save; a group with a memory forgets what is older."""
+        if self.group.memory is not None:
+            memory = max(self.group.memory, LEAST_IMPORTANCE_MEMORY)
+            self.importance.fade(memory / (memory + n_trees))
+        self.importance.add(self.saved(row), row.weight)
 
 
 @dataclass
@@ -124,7 +134,9 @@ class AdaptiveForest:
         if self.experts:
             self.experts.learn(x, y, weight)
         self.rows.append(Row(x, y, weight))
-        for slot in self.slots:
+        for t, slot in enumerate(self.slots):
+            if (len(self.rows) - 1 - t) % self.n_estimators == 0:  # one tree of each group
+                slot.credit(self.rows[-1], self.n_estimators)
             slot.learn(self.rows[-1])
             self.regrow(slot, len(self.rows))
 

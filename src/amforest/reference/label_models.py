@@ -19,6 +19,7 @@ class LabelModel(Protocol):
 
     def prediction(self) -> Prediction: ...  # ŷ_v
     def loss(self, y: float, weight: float) -> float: ...  # ℓ(ŷ_v, y)
+    def mixture_loss(self, prediction: Prediction, y: float) -> float: ...  # of a mix of ŷ_v
     def update(self, y: float, weight: float) -> None: ...
     def is_pure(self, y: float | None = None) -> bool: ...  # all labels are equal (to y)
 
@@ -48,6 +49,9 @@ class ClassCounts:
         """-log ŷ(y), summed while y is counted w times."""
         above = log_rising(self.counts[int(y)] + self.alpha, weight)
         return log_rising(self.n + self.total_alpha, weight) - above
+
+    def mixture_loss(self, prediction: Prediction, y: float) -> float:
+        return -math.log(prediction[int(y)])
 
     def update(self, y: float, weight: float) -> None:
         self.counts[int(y)] += weight
@@ -80,6 +84,9 @@ class RunningMean:
         if self.n == 0:
             return min(weight, 1.0) * square
         return self.n**2 * float(polygamma(1, self.n) - polygamma(1, self.n + weight)) * square
+
+    def mixture_loss(self, prediction: Prediction, y: float) -> float:
+        return float((prediction[0] - y) ** 2)
 
     def update(self, y: float, weight: float) -> None:
         self.is_constant = self.n == 0 or self.is_pure(y)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest.reference import Floats
+from amforest.reference import Floats, Reals
 
-Reals = NDArray[np.float64]
 MOST = 100  # features
 
 
@@ -28,8 +27,22 @@ class LinearBase:
     upper: Reals
 
     def of(self, x: Floats) -> float:
+        return self.intercept + float(self.terms(x).sum())
+
+    def terms(self, x: Floats) -> Reals:
+        """Return the summands z_k: 0 where a value is missing."""
         values = np.clip(x[self.columns].astype(np.float64), self.lower, self.upper)
-        return self.intercept + float(np.nansum(self.slopes * (values - self.centers)))
+        return np.nan_to_num(self.slopes * (values - self.centers))
+
+    def saved(self, x: Floats, y: float) -> Reals:
+        """Return what each column saves of the squared error of y.
+
+        All together save (y - c)² - (y - c - Σ z)², c being the intercept; by Shapley column k has
+        z_k (2 (y - c) - Σ z) of that.
+        """
+        saved, terms = np.zeros(len(x)), self.terms(x)
+        saved[self.columns] = terms * (2 * (y - self.intercept) - terms.sum())
+        return saved
 
 
 def fit_base(

@@ -201,6 +201,13 @@ class ForestTree:
         x = self.numbers.encode(row.x)
         self.tree.learn(x, row.y - self.base.of(x) if self.base else row.y, row.weight)
 
+    def saved(self, row: Row) -> Reals:
+        """Return what each feature saves of the loss of a row that is not learned yet."""
+        x = self.numbers.encode(row.x)
+        if self.base is None:
+            return self.tree.saved(x, row.y)
+        return self.tree.saved(x, row.y - self.base.of(x)) + self.base.saved(x, row.y)
+
 
 @dataclass
 class Regrowth:

@@ -73,6 +73,10 @@ class StudentT:
         distance = posterior.mean - center
         return np.array([distance, distance**2 + posterior.squared_scale()])
 
+    def mixture_loss(self, prediction: Prediction, y: float) -> float:
+        """Return the squared error of the mean."""
+        return float((prediction[0] - y) ** 2)
+
     def update(self, y: float, weight: float) -> None:
         self.is_constant = self.n == 0 or self.is_pure(y)
         distance = y - self.mean
@@ -99,6 +103,9 @@ class StudentTree(Tree):
 
     def prediction(self, v: Node) -> Prediction:
         return statistics(v).prediction(self.posterior(v.parent), self.center())
+
+    def mixture_loss(self, prediction: Prediction, y: float) -> float:
+        return super().mixture_loss(prediction, y - self.center())
 
     def center(self) -> float:
         """Return the mean of all labels: distances from it cancel little."""

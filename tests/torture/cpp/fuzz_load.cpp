@@ -462,17 +462,18 @@ void resize_rows(std::vector<T> &column, std::size_t from, std::size_t to, T fil
     column = std::move(rows);
 }
 
-// Weights of features that are added are 1; codes come before numbers.
-std::vector<float> widen_weights(const std::vector<float> &weights, const Layout &from,
-                                 const Layout &to) {
-    std::vector<float> wide;
-    for (auto row = weights.begin(); row != weights.end();) {
+// Rows of all features, of which those that are added have a value; codes come before numbers.
+template <class T>
+std::vector<T> widen_features(const std::vector<T> &rows, const Layout &from, const Layout &to,
+                              T added) {
+    std::vector<T> wide;
+    for (auto row = rows.begin(); row != rows.end();) {
         const auto codes = row + static_cast<std::ptrdiff_t>(from.n_codes());
         const auto end = row + static_cast<std::ptrdiff_t>(from.n_features());
         wide.insert(wide.end(), row, codes);
-        wide.insert(wide.end(), to.n_codes() - from.n_codes(), 1.0F);
+        wide.insert(wide.end(), to.n_codes() - from.n_codes(), added);
         wide.insert(wide.end(), codes, end);
-        wide.insert(wide.end(), to.n_numbers - from.n_numbers, 1.0F);
+        wide.insert(wide.end(), to.n_numbers - from.n_numbers, added);
         row = end;
     }
     return wide;
@@ -497,7 +498,8 @@ template <class Case> void widen_features(Case &saved, const Layout &to) {
     const auto n_codes = static_cast<std::int32_t>(from.n_codes());
     for (std::int32_t &feature : flat.feature)
         if (feature >= n_codes) feature += static_cast<std::int32_t>(to.n_codes()) - n_codes;
-    flat.feature_weights = widen_weights(flat.feature_weights, from, to);
+    flat.feature_weights = widen_features(flat.feature_weights, from, to, 1.0F);
+    flat.importance = widen_features(flat.importance, from, to, 0.0);
     if (from.n_numbers == 0) { // then the number of rows is not that of the column
         flat.lower.assign(flat.kind.size() * to.n_numbers, kMissing);
     } else {

@@ -22,9 +22,11 @@
 #include "amforest/adaptive/regrowth.hpp"
 #include "amforest/adaptive/row_store.hpp"
 #include "amforest/adaptive/schedule.hpp"
+#include "amforest/adaptive/weight_history.hpp"
 #include "amforest/base/parallel.hpp"
 #include "amforest/base/require.hpp"
 #include "amforest/base/shared_lock.hpp"
+#include "amforest/contributions.hpp"
 #include "amforest/io/tree_table.hpp"
 #include "amforest/predictor.hpp"
 #include "amforest/rows.hpp"
@@ -108,12 +110,15 @@ template <class Task> class AdaptiveForest {
 
     const Layout &layout() const { return common_.layout; }
     Domain domain() const { return {}; }
+    std::size_t feature_of(std::size_t column) const { return common_.columns.features()[column]; }
     const Options &options() const { return common_.options; }
     const Common &common() const { return common_; }
     const AdaptiveSizes &sizes() const { return sizes_; }
     std::size_t n_trees() const { return common_.n_trees(); }
     std::size_t n_in_all() const { return common_.n_in_all(); } // with those of other parts
     bool is_part() const { return common_.adaptive.held.has_value(); }
+    // Whether predictions are mixed here: not in a part with trees.
+    bool is_mixed() const { return !is_part() || common_.adaptive.held->empty(); }
     std::size_t n_groups() const { return common_.adaptive.groups.size(); }
     std::size_t n_experts() const { return n_groups() + Experts::size(); } // that are mixed
 
@@ -131,15 +136,30 @@ template <class Task> class AdaptiveForest {
     std::span<const Slot> slots() const { return slots_; }
     const Mixer &mixer() const { return mixer_; }
     const Experts &experts() const { return experts_; }
+    const WeightHistory &history() const { return history_; }
     std::size_t n_rows() const { return n_rows_; }
 
     std::size_t bytes() const {
         const auto lock = lock_.read();
-        std::size_t sum = store_.bytes() + experts_.bytes();
+        std::size_t sum = store_.bytes() + experts_.bytes() + history_.bytes();
         for (std::size_t t = 0; t < n_trees(); ++t)
             sum += trees_[t].bytes() + slots_[t].numbers.bytes() + slots_[t].base.bytes() +
                    slots_[t].regrowth.bytes();
         return sum;
+    }
+
+    // Whether to keep the loss of the prediction of each row before it is learned.
+    void keep_losses(bool are_kept) {
+        const auto lock = lock_.write();
+        has_room_for_ = nullptr;
+        are_losses_kept_ = are_kept;
+        if (!are_kept) losses_ = {};
+    }
+    // Those of the rows since the last call, and the number of the first of these rows.
+    std::pair<std::size_t, std::vector<double>> take_losses() {
+        const auto lock = lock_.write();
+        has_room_for_ = nullptr;
+        return {losses_from_, std::exchange(losses_, {})};
     }
 
     std::size_t prediction_size() const {
@@ -252,7 +272,7 @@ template <class Task> class AdaptiveForest {
         out.resize(X.n_rows * size);
         for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
             std::vector<double> by_expert((last - first) * n_each);
-            predict_block(X, first, last, by_expert.data());
+            predict_block(SeenRows(*this, X, first, last), by_expert.data());
             for (std::size_t i = first; i < last; ++i)
                 mixer_.mix(std::span(by_expert).subspan((i - first) * n_each, n_each),
                            std::span(out).subspan(i * size, size));
@@ -291,7 +311,7 @@ template <class Task> class AdaptiveForest {
         const std::size_t size = tree_size(), n_each = n_experts() * size;
         out.assign(X.n_rows * n_each, 0.0);
         for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
-            predict_block(X, first, last, &out[first * n_each]);
+            predict_block(SeenRows(*this, X, first, last), &out[first * n_each]);
         });
         return size;
     }
@@ -303,10 +323,27 @@ template <class Task> class AdaptiveForest {
         const std::size_t size = tree_size();
         out.resize(X.n_rows * n_trees() * size);
         for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
-            for_each_prediction(X, first, last,
+            for_each_prediction(SeenRows(*this, X, first, last),
                                 [&](std::size_t t, std::size_t i, const auto &prediction) {
                                     std::ranges::copy(prediction, &out[(i * n_trees() + t) * size]);
                                 });
+        });
+        return size;
+    }
+
+    // out[row][0][output] has the base values, out[row][1 + feature][output] the contributions.
+    // Sums of these are the mean of a prediction of numbers, and up to a constant the logarithms of
+    // the probabilities of classes. Returns how many outputs there are.
+    static constexpr double kBaseOfUnknown = -std::numeric_limits<double>::infinity();
+    std::size_t explain(const Matrix &X, std::vector<double> &out, std::size_t n_threads) const {
+        require(!is_part(), "a part of a forest has no contributions: explain all of it");
+        const auto lock = lock_.read();
+        const std::size_t size = Labels::explained_size(*common_.parameters);
+        const std::size_t n_each = (1 + layout().n_features()) * size;
+        out.assign(X.n_rows * n_each, 0.0);
+        const std::vector<double> bases = base_values(size);
+        for_each_block(X.n_rows, n_threads, [&](std::size_t first, std::size_t last) {
+            explain_block(SeenRows(*this, X, first, last), bases, size, &out[first * n_each]);
         });
         return size;
     }
@@ -341,11 +378,12 @@ template <class Task> class AdaptiveForest {
                  common.adaptive.n_estimators, fixed_bytes(common), Task::kRegrowsPerMemory}};
     }
 
-    // Of linear experts and bases.
+    // Of linear experts and bases, and of the importances of trees and of those that replace them.
     static std::size_t fixed_bytes(const Common &common) {
         const auto n_bases = static_cast<std::size_t>(
             std::ranges::count(common.adaptive.groups, true, &Group::has_base));
-        return Experts::bytes_for(common.layout.n_numbers) +
+        const std::size_t n_importances = 2 * common.n_in_all() * common.columns.size();
+        return Experts::bytes_for(common.layout.n_numbers) + n_importances * sizeof(double) +
                n_bases * common.adaptive.n_estimators * LinearFit::bytes_for(common.columns.size());
     }
 
@@ -388,6 +426,7 @@ template <class Task> class AdaptiveForest {
     const Store &store() const { return store_; }
     Mixer &mixer() { return mixer_; }
     Experts &experts() { return experts_; }
+    WeightHistory &history() { return history_; }
     void set_n_rows(std::size_t n_rows) { n_rows_ = n_rows; }
     RegrowthContext context() const {
         return {common_.layout,
@@ -399,6 +438,9 @@ template <class Task> class AdaptiveForest {
     }
 
   private:
+    // Importances of fewer rows would be those of chance.
+    static constexpr double kLeastImportanceMemory = 250;
+
     AdaptiveForest(const AdaptiveForest &other, std::span<const AdaptiveForest *const> parts,
                    Common common)
         : AdaptiveForest(std::move(common)) {
@@ -420,6 +462,10 @@ template <class Task> class AdaptiveForest {
         }
         n_rows_ = other.n_rows_;
         mixer_ = other.mixer_;
+        if (is_mixed()) history_ = other.history_;
+        are_losses_kept_ = other.are_losses_kept_;
+        losses_ = other.losses_;
+        losses_from_ = other.losses_from_;
         experts_ = Experts(other.experts_, layout.n_codes(), layout.n_numbers);
         copy_rows(other);
         for (std::size_t t = 0; t < n_trees(); ++t)
@@ -430,7 +476,7 @@ template <class Task> class AdaptiveForest {
         : common_(std::move(common)), sizes_(sizes_of(common_)),
           store_(common_.layout.n_features(), AdaptiveSizes::capacity(sizes_.store_rows)),
           mixer_(n_experts(), common_.adaptive.mixer_rate),
-          experts_(common_.layout.n_codes(), common_.layout.n_numbers) {
+          experts_(common_.layout.n_codes(), common_.layout.n_numbers), history_(n_experts()) {
         trees_.reserve(common_.n_trees());
         slots_.reserve(common_.n_trees());
     }
@@ -556,6 +602,8 @@ template <class Task> class AdaptiveForest {
         if (weighs_too_much(n_rows, weights))
             throw std::length_error("the weights of all rows add up to too much");
         store_.make_room(n_rows);
+        if (is_mixed()) history_.make_room(n_rows_ + n_rows);
+        if (are_losses_kept_) losses_.reserve(losses_.size() + n_rows);
         const RegrowthContext with = context();
         for (std::size_t t = 0; t < n_trees(); ++t) {
             // A copy with wider rows may have more leaves than would fit now.
@@ -671,10 +719,30 @@ template <class Task> class AdaptiveForest {
             own.y -= base;
         }
         if (row.weight == 0) return;
+        credit_in_turn(t, row, own, now);
         tree.extend(own);
         while (tree.ascend(own.y, own.weight)) {
         }
         regrow(t, ++now);
+    }
+
+    // Each row is credited in one tree of each group. A group with a memory forgets what its trees
+    // saved long ago: the older of so many rows as the memory holds count 1 / e.
+    void credit_in_turn(std::size_t t, const Row<Label> &row, const Row<Label> &own,
+                        std::size_t now) {
+        const std::size_t n = common_.adaptive.n_estimators;
+        if (now % n != common_.id(t) % n) return;
+        Importance &importance = trees_[t].importance();
+        if (group(t).memory != kUnlimited) {
+            const double memory =
+                std::max(static_cast<double>(group(t).memory), kLeastImportanceMemory);
+            importance.fade(memory / (memory + static_cast<double>(n)));
+        }
+        trees_[t].credit(own.y, row.weight);
+        if constexpr (Task::kHasBases)
+            slots_[t].base.credit(row.x.values, row.y, [&](std::size_t column, double saved) {
+                importance.add(column, row.weight * saved);
+            });
     }
 
     // After row number `now` was learned.
@@ -690,6 +758,7 @@ template <class Task> class AdaptiveForest {
         std::swap(trees_[t], regrowth.tree());
         std::swap(numbers, regrowth.numbers());
         std::swap(base, regrowth.base());
+        std::swap(trees_[t].importance(), regrowth.tree().importance()); // it stays
         if (has_gaps_) trees_[t].expect_gaps();
         regrowth.stop();
         ++n_regrows;
@@ -736,14 +805,22 @@ template <class Task> class AdaptiveForest {
         const std::size_t n_outputs = output_size(*common_.parameters);
         const std::span<double> by_expert = std::span(by_expert_).first(n_experts() * tree_size());
         const std::span<double> mixed = std::span(mixed_).first(n_outputs);
+        std::size_t now = n_rows_; // before these rows, which are counted
+        for (std::size_t i = 0; i < X.n_rows; ++i) now -= weight_at(weights, i) > 0 ? 1 : 0;
         for (std::size_t i = 0; i < X.n_rows; ++i) {
             predict_experts(X, i, prediction_at, by_expert, expert_scratch_);
             mixer_.mix(by_expert, mixed);
             if (out != nullptr) std::ranges::copy(mixed, out + i * n_outputs);
             const double weight = weight_at(weights, i);
             if (weight == 0) continue;
+            ++now;
+            if (are_losses_kept_) {
+                if (losses_.empty()) losses_from_ = now;
+                losses_.push_back(Mixer::loss(mixed, y[i]));
+            }
             mixer_.learn(by_expert, mixed, y[i], weight);
             experts_.learn(X[i], y[i], weight);
+            history_.add(now, [&](std::size_t g) { return mixer_.part(g); });
         }
     }
 
@@ -775,36 +852,44 @@ template <class Task> class AdaptiveForest {
         });
     }
 
-    // Rows [first, last) as tree t sees them.
-    void encode_block(std::size_t t, const Matrix &X, std::size_t first, std::size_t last,
-                      float *to) const {
-        const std::size_t width = padded(common_.columns.size());
-        for (std::size_t i = first; i < last; ++i)
-            common_.columns.encode(X[i], slots_[t].numbers, to + (i - first) * width);
-    }
+    // Rows [first, last) of a matrix, as the trees see them.
+    class SeenRows {
+      public:
+        SeenRows(const AdaptiveForest &forest, const Matrix &X, std::size_t first, std::size_t last)
+            : X(X), first(first), last(last), has_codes_(forest.common_.columns.have_codes()),
+              width_(padded(forest.common_.columns.size())),
+              values_((has_codes_ ? forest.n_trees() : 1) * (last - first) * width_) {
+            for (std::size_t t = 0; t < (has_codes_ ? forest.n_trees() : 1); ++t)
+                for (std::size_t i = first; i < last; ++i)
+                    forest.common_.columns.encode(X[i], forest.slots_[t].numbers,
+                                                  &values_[place(t, i)]);
+        }
+
+        const float *row(std::size_t t, std::size_t i) const { return &values_[place(t, i)]; }
+
+        const Matrix &X;
+        const std::size_t first, last;
+
+      private:
+        std::size_t place(std::size_t t, std::size_t i) const {
+            return ((has_codes_ ? t * (last - first) : 0) + i - first) * width_;
+        }
+
+        bool has_codes_;
+        std::size_t width_;
+        std::vector<float> values_;
+    };
 
     // Calls use(tree, row, prediction); for each row in the order of the trees.
-    template <class Use>
-    void for_each_prediction(const Matrix &X, std::size_t first, std::size_t last,
-                             const Use &use) const {
+    template <class Use> void for_each_prediction(const SeenRows &rows, const Use &use) const {
         Predictor<Restricted, Labels> predictor(common_.options, *common_.parameters);
-        const bool have_codes = common_.columns.have_codes();
-        const std::size_t width = padded(common_.columns.size()), n = last - first;
-        std::vector<float> encoded((have_codes ? n_trees() : 1) * n * width);
-        for (std::size_t t = 0; t < (have_codes ? n_trees() : 1); ++t)
-            encode_block(t, X, first, last, &encoded[t * n * width]);
         predictor.predict(
-            trees_,
-            [&](std::size_t t, std::size_t i) {
-                const std::size_t place = (have_codes ? t * n : 0) + i - first;
-                return Point{&encoded[place * width], nullptr};
-            },
-            first, last,
+            trees_, [&](std::size_t t, std::size_t i) { return Point{rows.row(t, i), nullptr}; },
+            rows.first, rows.last,
             [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
                 if constexpr (Task::kHasBases) {
-                    const std::size_t place = (have_codes ? t * n : 0) + i - first;
-                    const std::array moved = {
-                        prediction[0] + slots_[t].base.of(&encoded[place * width]), prediction[1]};
+                    const std::array moved = {prediction[0] + slots_[t].base.of(rows.row(t, i)),
+                                              prediction[1]};
                     use(t, i, std::span<const double>(moved));
                 } else {
                     use(t, i, prediction);
@@ -813,17 +898,108 @@ template <class Task> class AdaptiveForest {
     }
 
     // out[row][expert][output of a tree], 0 at the start.
-    void predict_block(const Matrix &X, std::size_t first, std::size_t last, double *out) const {
+    void predict_block(const SeenRows &rows, double *out) const {
         const std::size_t size = tree_size(), n_each = n_experts() * size;
         for_each_prediction(
-            X, first, last, [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
-                add_to({out + (i - first) * n_each, n_each}, common_.id(t), prediction);
+            rows, [&](std::size_t t, std::size_t i, std::span<const double> prediction) {
+                add_to({out + (i - rows.first) * n_each, n_each}, common_.id(t), prediction);
             });
         std::vector<double> scratch(experts_.scratch_size());
-        for (std::size_t i = first; i < last; ++i)
+        for (std::size_t i = rows.first; i < rows.last; ++i)
             experts_.predict(
-                X[i], {out + (i - first) * n_each + n_groups() * size, Experts::size() * size},
+                rows.X[i],
+                {out + (i - rows.first) * n_each + n_groups() * size, Experts::size() * size},
                 scratch);
+    }
+
+    // Explaining
+
+    // Adds up base values and contributions, multiplied by slopes.
+    struct ScaledSums {
+        std::span<double> out;
+        const double *slopes;
+        const std::vector<std::uint32_t> &features; // by column
+
+        void base(std::span<const double> p) const {
+            for (std::size_t k = 0; k < p.size(); ++k) out[k] += slopes[k] * p[k];
+        }
+        void term(std::size_t column, double weight, std::span<const double> p,
+                  std::span<const double> above) const {
+            double *to = &out[(1 + features[column]) * p.size()];
+            for (std::size_t k = 0; k < p.size(); ++k)
+                to[k] += weight * slopes[k] * (p[k] - above[k]);
+        }
+    };
+
+    // Of the groups: [group][output].
+    std::vector<double> base_values(std::size_t size) const {
+        std::vector<double> values(n_groups() * size);
+        Explainer<Restricted, Labels> explainer(common_.options, *common_.parameters);
+        for (std::size_t t = 0; t < n_trees(); ++t) {
+            const std::span<const double> base = explainer.base_of(trees_[t]);
+            for (std::size_t k = 0; k < size; ++k)
+                values[common_.group_of(t) * size + k] +=
+                    base[k] / static_cast<double>(common_.adaptive.n_estimators);
+        }
+        return values;
+    }
+
+    // out[row][0, then 1 + feature][output], 0 at the start. What the mixer makes of its experts is
+    // linear around a row, so that it has a slope for each of them; their trees share it.
+    void explain_block(const SeenRows &rows, std::span<const double> bases, std::size_t size,
+                       double *out) const {
+        const std::size_t n = rows.last - rows.first, n_each = (1 + layout().n_features()) * size;
+        const std::size_t n_predicted = n_experts() * tree_size(), n_slopes = n_experts() * size;
+        std::vector<double> by_expert(n * n_predicted), slopes(n * n_slopes);
+        predict_block(rows, by_expert.data());
+        const auto out_of = [&](std::size_t i) {
+            return std::span(out + (i - rows.first) * n_each, n_each);
+        };
+        const auto slopes_of = [&](std::size_t i, std::size_t g) {
+            return &slopes[(i - rows.first) * n_slopes + g * size];
+        };
+        std::vector<double> scratch(experts_.scratch_size());
+        for (std::size_t i = rows.first; i < rows.last; ++i) {
+            const std::span<const double> predictions =
+                std::span(by_expert).subspan((i - rows.first) * n_predicted, n_predicted);
+            mixer_.linearise(predictions, bases, {slopes_of(i, 0), n_slopes},
+                             out_of(i).first(size));
+            explain_experts(rows.X[i], predictions, slopes_of(i, n_groups()), out_of(i), scratch);
+            for (std::size_t s = 0; s < n_groups() * size; ++s)
+                slopes_of(i, 0)[s] /= static_cast<double>(common_.adaptive.n_estimators);
+        }
+        Explainer<Restricted, Labels>(common_.options, *common_.parameters)
+            .explain(
+                trees_,
+                [&](std::size_t t, std::size_t i) { return Point{rows.row(t, i), nullptr}; },
+                rows.first, rows.last,
+                [&](std::size_t t, std::size_t i) {
+                    const double *own = slopes_of(i, common_.group_of(t));
+                    if constexpr (Task::kHasBases) explain_base(t, rows.row(t, i), *own, out_of(i));
+                    return ScaledSums{out_of(i), own, common_.columns.features()};
+                });
+        for (std::size_t i = rows.first; i < rows.last; ++i)
+            for (std::size_t j = 0; j < n_each; j += size)
+                Mixer::center(out_of(i).subspan(j, size));
+    }
+
+    void explain_experts(const float *row, std::span<const double> by_expert, const double *slopes,
+                         std::span<double> out, std::vector<double> &scratch) const {
+        experts_.explain(
+            row, by_expert.subspan(n_groups() * tree_size()), scratch,
+            [&](std::size_t e, double base) { out[0] += slopes[e] * base; },
+            [&](std::size_t e, std::size_t feature, double value) {
+                out[1 + feature] += slopes[e] * value;
+            });
+    }
+
+    // Of the linear base of a tree.
+    void explain_base(std::size_t t, const float *x, double slope, std::span<double> out) const {
+        const LinearBase &base = slots_[t].base;
+        out[0] += slope * base.intercept();
+        base.for_each_term(x, [&](std::uint32_t column, double value) {
+            out[1 + common_.columns.features()[column]] += slope * value;
+        });
     }
 
     // Calls use(tree, row, x as the tree sees it).
@@ -845,10 +1021,14 @@ template <class Task> class AdaptiveForest {
     Store store_;
     Mixer mixer_;
     Experts experts_;        // that are mixed beside the groups
+    WeightHistory history_;  // of the mixer
     std::size_t n_rows_ = 0; // learned
     bool has_gaps_ = false;  // whether there were missing values since the forest was built
     SharedLock lock_;        // many may predict, or one may learn
     const Batch *has_room_for_ = nullptr; // for all its rows
+    bool are_losses_kept_ = false;
+    std::vector<double> losses_;  // of the last rows
+    std::size_t losses_from_ = 0; // the number of the first of them
     // Scratch of the learner.
     std::vector<double> by_tree_, mixtures_, by_expert_, mixed_, expert_scratch_;
     std::vector<float> encoded_;

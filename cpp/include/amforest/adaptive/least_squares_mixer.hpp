@@ -36,16 +36,29 @@ class LeastSquaresMixer {
 
     // `by_expert` holds the mean and the squared scale of each.
     double mix(std::span<const double> by_expert) const {
-        const double center = mean_of(by_expert);
-        double lower = by_expert[0], upper = by_expert[0], sum = 0;
-        for (std::size_t g = 0; g < n_; ++g) {
-            const double mean = by_expert[2 * g];
-            lower = std::min(lower, mean);
-            upper = std::max(upper, mean);
-            sum += weights_[g] * (mean - center);
-        }
+        const auto [mixed, lowest, highest] = mix_all(by_expert);
+        const double lower = by_expert[2 * lowest], upper = by_expert[2 * highest];
         const double margin = (upper - lower) / 2;
-        return std::clamp(center + sum, lower - margin, upper + margin);
+        return std::clamp(mixed, lower - margin, upper + margin);
+    }
+
+    // Calls use(g, part) for the experts whose sum of part * mean is the mix: where it is clipped,
+    // for those that bound it.
+    template <class Use>
+    void for_each_part(std::span<const double> by_expert, const Use &use) const {
+        const auto [mixed, lowest, highest] = mix_all(by_expert);
+        const double lower = by_expert[2 * lowest], upper = by_expert[2 * highest];
+        const double margin = (upper - lower) / 2;
+        if (mixed < lower - margin || mixed > upper + margin) {
+            const bool is_low = mixed < lower;
+            use(lowest, is_low ? 1.5 : -0.5);
+            use(highest, is_low ? -0.5 : 1.5);
+        } else {
+            double sum = 0;
+            for (const double weight : weights_) sum += weight;
+            for (std::size_t g = 0; g < n_; ++g)
+                use(g, weights_[g] + (1 - sum) / static_cast<double>(n_));
+        }
     }
 
     void learn(std::span<const double> by_expert, double y, double weight) {
@@ -85,6 +98,24 @@ class LeastSquaresMixer {
             for (auto &value : *values) use(value);
         use(self.squares_);
         use(self.total_);
+    }
+
+    // The mix before it is clipped, and the experts with the lowest and the highest mean.
+    struct Mix {
+        double mixed;
+        std::size_t lowest, highest;
+    };
+    Mix mix_all(std::span<const double> by_expert) const {
+        const double center = mean_of(by_expert);
+        std::size_t lowest = 0, highest = 0;
+        double sum = 0;
+        for (std::size_t g = 0; g < n_; ++g) {
+            const double mean = by_expert[2 * g];
+            if (mean < by_expert[2 * lowest]) lowest = g;
+            if (mean > by_expert[2 * highest]) highest = g;
+            sum += weights_[g] * (mean - center);
+        }
+        return {center + sum, lowest, highest};
     }
 
     double mean_of(std::span<const double> by_expert) const {

@@ -46,12 +46,22 @@ class LinearBase {
 
     double of(const float *x) const {
         double sum = 0;
-        for (const Term &term : terms_) {
-            const auto value = static_cast<double>(x[term.column]);
-            if (!std::isnan(value))
-                sum += term.slope * (std::clamp(value, term.lower, term.upper) - term.center);
-        }
+        for (const Term &term : terms_) sum += value_of(term, x);
         return intercept_ + sum;
+    }
+
+    // Calls use(column, value) for each summand beside the intercept.
+    template <class Use> void for_each_term(const float *x, const Use &use) const {
+        for (const Term &term : terms_) use(term.column, value_of(term, x));
+    }
+
+    // Calls use(column, saved) for each term z_k: the squared error that it saves of a label y. Of
+    // what all terms save, (y - c)^2 - (y - c - sum of z)^2 with the intercept c, its Shapley value
+    // is z_k (2 (y - c) - sum of z).
+    template <class Use> void credit(const float *x, double y, const Use &use) const {
+        if (terms_.empty()) return;
+        const double error = 2 * (y - intercept_) - (of(x) - intercept_);
+        for (const Term &term : terms_) use(term.column, value_of(term, x) * error);
     }
 
     double intercept() const { return intercept_; }
@@ -63,6 +73,12 @@ class LinearBase {
     void add(const Term &term) { terms_.push_back(term); }
 
   private:
+    static double value_of(const Term &term, const float *x) {
+        const auto value = static_cast<double>(x[term.column]);
+        if (std::isnan(value)) return 0;
+        return term.slope * (std::clamp(value, term.lower, term.upper) - term.center);
+    }
+
     bool is_fitted_ = false;
     double intercept_ = 0;
     std::vector<Term> terms_;

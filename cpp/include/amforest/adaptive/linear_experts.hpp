@@ -96,6 +96,26 @@ class LinearExperts {
         out[2 * experts_.size() + 1] = labels_.variance() * (1 + 1 / labels_.weight);
     }
 
+    // Calls base(e, value) and then term(e, feature, contribution) for each expert, whose mean is
+    // the sum of these; `predictions` are those of `predict`.
+    template <class Base, class Term>
+    void explain(const float *row, std::span<const double> predictions, std::span<double> z,
+                 const Base &base, const Term &term) const {
+        standardise(row, z, true);
+        for (std::size_t e = 0; e < experts_.size(); ++e) {
+            const std::vector<double> &slopes = experts_[e].slopes;
+            double mean = reference_;
+            for (std::size_t j = 0; j <= n_; ++j) mean += slopes[j] * z[j];
+            if (mean != predictions[2 * e]) { // it was not sound
+                base(e, predictions[2 * e]);
+                continue;
+            }
+            base(e, reference_ + slopes[n_]);
+            for (std::size_t j = 0; j < n_; ++j) term(e, first_ + j, slopes[j] * z[j]);
+        }
+        base(experts_.size(), predictions[2 * experts_.size()]);
+    }
+
     void learn(const float *row, double y, double weight) {
         if (n_rows_ == 0) reference_ = y;
         for (std::size_t j = 0; j < n_; ++j) features_[j].add(row[first_ + j]);
@@ -313,6 +333,9 @@ struct NoExperts {
     static std::size_t bytes_for(std::size_t) { return 0; }
     static std::size_t scratch_size() { return 0; }
     void predict(const float *, std::span<double>, std::span<double>) const {}
+    template <class Base, class Term>
+    void explain(const float *, std::span<const double>, std::span<double>, const Base &,
+                 const Term &) const {}
     template <class Label> void learn(const float *, Label, double) {}
 };
 

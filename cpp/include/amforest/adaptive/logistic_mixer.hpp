@@ -46,6 +46,36 @@ class LogisticMixer {
         for (double &p : out) p /= sum;
     }
 
+    // Contributions are to the scores s_k = sum over g of u_g l_gk. Between the base values of the
+    // groups and their predictions p_g(k) these are replaced by the secant: s_k = intercept_k + sum
+    // over g of slope_gk p_g(k).
+    void linearise(std::span<const double> by_group, std::span<const double> bases,
+                   std::span<double> slopes, std::span<double> intercept) const {
+        const std::size_t n_classes = intercept.size();
+        const double floor = kSmoothing / static_cast<double>(n_classes);
+        std::ranges::fill(intercept, 0.0);
+        for (std::size_t g = 0; g < weights_.size(); ++g)
+            for (std::size_t k = 0; k < n_classes; ++k) {
+                const std::size_t i = g * n_classes + k;
+                const double from = (1 - kSmoothing) * bases[i] + floor;
+                const double ratio = (1 - kSmoothing) * (by_group[i] - bases[i]) / from;
+                // log1p(z) / z, which does not cancel where z is tiny.
+                const double relative = ratio == 0 ? 1 : std::log1p(ratio) / ratio;
+                slopes[i] = weights_[g] * (1 - kSmoothing) / from * relative;
+                intercept[k] += weights_[g] * std::log(from) - slopes[i] * bases[i];
+            }
+    }
+    // Scores count only relative to each other: those given become those with the mean 0.
+    static void center(std::span<double> scores) {
+        double sum = 0;
+        for (const double score : scores) sum += score;
+        for (double &score : scores) score -= sum / static_cast<double>(scores.size());
+    }
+    // What is watched for drift: the probability that other classes get.
+    static double loss(std::span<const double> prediction, std::size_t y) {
+        return 1 - prediction[y];
+    }
+
     // One gradient step on -log p(y), after `mix` and before y is learned.
     void learn(std::span<const double> logs, std::span<const double> prediction, std::size_t y,
                double weight) {

@@ -1,7 +1,9 @@
 // The mixer of numbers: a mean, and a distribution around it.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <span>
 
@@ -37,6 +39,28 @@ class NumberMixer {
         out[0] = has_second_ ? second_.mix(candidates(by_expert)) : first_.mix(by_expert);
         scale_.predict(by_expert, out[0], out.subspan(1));
     }
+
+    // Contributions are to the mean, which is the sum of slope_g m_g. Where a level is clipped to
+    // the ends of its candidates, these are linear in the two that bound it.
+    void linearise(std::span<const double> by_expert, std::span<const double>,
+                   std::span<double> slopes, std::span<double> intercept) const {
+        std::ranges::fill(slopes, 0.0);
+        intercept[0] = 0;
+        const auto add_first = [&](double part) {
+            first_.for_each_part(by_expert,
+                                 [&](std::size_t g, double own) { slopes[g] += part * own; });
+        };
+        if (!has_second_) return add_first(1);
+        second_.for_each_part(candidates(by_expert), [&](std::size_t candidate, double part) {
+            if (candidate == 0) add_first(part);
+            if (candidate == 1)
+                for (std::size_t g = 0; g < slopes.size(); ++g) slopes[g] += part * shared_.part(g);
+            if (candidate == 2) slopes.back() += part;
+        });
+    }
+    static void center(std::span<double>) {} // a mean counts as it is
+    // What is watched for drift: the absolute error.
+    static double loss(std::span<const double> mixed, double y) { return std::abs(mixed[0] - y); }
 
     // After `mix`. Before the first label all experts predicted 0, which has no meaning.
     void learn(std::span<const double> by_expert, std::span<const double> mixed, double y,

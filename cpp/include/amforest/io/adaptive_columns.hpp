@@ -14,6 +14,7 @@
 
 #include "amforest/adaptive/adaptive_forest.hpp"
 #include "amforest/io/one_nan.hpp"
+#include "amforest/io/part_state.hpp"
 #include "amforest/io/restore.hpp"
 
 namespace amforest {
@@ -26,6 +27,7 @@ template <class Task, template <class> class Column> struct AdaptiveColumns {
     Column<Label> row_labels;             // of the rows in the store
     Column<double> row_weights;           // the same
     Column<double> mixer_weights;         // of groups
+    Column<double> weight_history;        // points x groups
     Column<std::uint64_t> due;            // of trees, as all below
     Column<std::uint64_t> n_regrows;      //
     Column<std::uint64_t> number_keys;    // of random numbers of categories
@@ -53,6 +55,7 @@ template <class Task, template <class> class Column> struct AdaptiveColumns {
         use("row_labels", row_labels, kVector, 0);
         use("row_weights", row_weights, kVector, 0);
         use("mixer_weights", mixer_weights, kVector, 0);
+        use("weight_history", weight_history, kVector, 0);
         use("due", due, kVector, 0);
         use("n_regrows", n_regrows, kVector, 0);
         use("number_keys", number_keys, kVector, 0);
@@ -131,6 +134,8 @@ AdaptiveColumns<Task, Owned> flatten_memory(const AdaptiveForest<Task> &forest) 
     }
     const std::span<const double> weights = forest.mixer().weights();
     flat.mixer_weights.assign(weights.begin(), weights.end());
+    const std::span<const double> history = forest.history().values();
+    flat.weight_history.assign(history.begin(), history.end());
     for (const auto &slot : forest.slots()) {
         flat.due.push_back(slot.due);
         flat.n_regrows.push_back(slot.n_regrows);
@@ -139,8 +144,8 @@ AdaptiveColumns<Task, Owned> flatten_memory(const AdaptiveForest<Task> &forest) 
         if constexpr (Task::kHasBases) append_base(flat, slot.base);
     }
     if constexpr (Task::kHasBases) {
-        forest.mixer().for_each([&](double value) { flat.mixer_state.push_back(value); });
-        forest.experts().for_each([&](double value) { flat.expert_state.push_back(value); });
+        flat.mixer_state = state_of(forest.mixer());
+        flat.expert_state = state_of(forest.experts());
     }
     return flat;
 }
@@ -164,6 +169,7 @@ template <class Task> class AdaptiveRestorer {
         for (const double weight : flat_.mixer_weights)
             require(std::abs(weight) <= 1e12, "mixer_weights must be finite");
         forest_.mixer().set_weights(flat_.mixer_weights);
+        forest_.history().restore(flat_.weight_history, n_rows);
         if constexpr (Task::kHasBases) restore_experts(n_rows);
         for (std::size_t t = 0; t < n_trees_; ++t) restore_slot(t, n_rows);
         require(next_term_ == flat_.base_columns.size(), "base_sizes must add up");
@@ -213,7 +219,13 @@ template <class Task> class AdaptiveRestorer {
         const typename amforest::Forest<Restricted, Labels>::Common of_trees{
             common.tree_layout(), {}, forest_.tree_options(), common.parameters, n_trees_};
         forest_.trees() = Restorer<Restricted, Labels>(trees, of_trees).restore(n_rows);
-        for (std::size_t t = 0; t < n_trees_; ++t) forest_.limit_leaves(t);
+        require(std::ranges::count(trees.importance_turn, 0) ==
+                    static_cast<std::ptrdiff_t>(trees.importance_turn.size()),
+                "importance_turn must be 0");
+        for (std::size_t t = 0; t < n_trees_; ++t) {
+            forest_.limit_leaves(t);
+            forest_.trees()[t].importance().set_turn(0);
+        }
     }
 
     void restore_rows(std::size_t n_rows) {
@@ -284,22 +296,6 @@ template <class Task> class AdaptiveRestorer {
         require(forest_.experts().have_learned() || n_rows == 0 || forest_.is_part(),
                 "expert_state must be that of linear experts");
         forest_.experts().set_n_rows(n_rows);
-    }
-
-    template <class Part> static std::size_t state_size(const Part &part) {
-        std::size_t size = 0;
-        part.for_each([&](double) { ++size; });
-        return size;
-    }
-
-    template <class Part>
-    static void read_state(std::span<const double> values, Part &part, const char *message) {
-        std::size_t next = 0;
-        part.for_each([&](double &value) {
-            require(next < values.size(), message);
-            value = values[next++];
-        });
-        require(next == values.size() && part.is_valid(), message);
     }
 
     CategoryNumbers restored_numbers(std::size_t t) {

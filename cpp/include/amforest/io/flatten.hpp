@@ -23,6 +23,8 @@ enum class LeafKind : std::uint8_t { kPoint, kBox, kEmpty };
 template <class Labels, template <class> class Column> struct FlatForest {
     Column<std::uint64_t> seeds, n_nodes, n_rows; // trees x 4, trees, trees
     Column<float> feature_weights;                // trees x features, or nothing where all are 1
+    Column<double> importance, importance_weight; // trees x features, trees; or nothing: all are 0
+    Column<std::uint8_t> importance_turn;         // trees; or nothing: by their order
     Column<std::int32_t> feature;                 // of all nodes; -1 in leaves
     Column<float> threshold;         // of inner nodes; of categorical features, the code
     Column<double> split_time;       // of inner nodes
@@ -40,6 +42,9 @@ template <class Labels, template <class> class Column> struct FlatForest {
         use("n_nodes", n_nodes, kVector, 0);
         use("n_rows", n_rows, kVector, 0);
         use("feature_weights", feature_weights, layout.n_features(), 0);
+        use("importance", importance, layout.n_features(), 0);
+        use("importance_weight", importance_weight, kVector, 0);
+        use("importance_turn", importance_turn, kVector, 0);
         use("feature", feature, kVector, 0);
         use("threshold", threshold, kVector, 0);
         use("split_time", split_time, kVector, 0);
@@ -92,6 +97,11 @@ void append(FlatForest<Labels, Owned> &flat, const Tree<Partition, Labels> &tree
     flat.n_nodes.push_back(tree.is_empty() ? 0 : tree.n_nodes());
     flat.n_rows.push_back(tree.n_rows());
     flat.feature_weights.insert(flat.feature_weights.end(), weights.begin(), weights.end());
+    const Importance &importance = tree.importance();
+    flat.importance.insert(flat.importance.end(), importance.saved().begin(),
+                           importance.saved().end());
+    flat.importance_weight.push_back(importance.weight());
+    flat.importance_turn.push_back(importance.turn());
     for_each_in_preorder(arena, [&](NodeId v, std::int64_t, Step) {
         if (is_leaf(v)) {
             tree.partition().copy_range(v, range);

@@ -168,6 +168,7 @@ template <class Partition, LabelModel Labels> class Restorer {
                 "seeds must be four words for each of 1 to 65535 trees");
         require(flat_.n_rows.size() == n_trees, "n_rows must be one for each tree");
         require(n_rows <= kMostRows, "n_samples must be below 2**31");
+        check_importances(n_trees);
         if (n_trees == 0) return {}; // those of other parts
         // Rows of features are allocated from here on: they must not be longer than the arrays.
         require(n_rows == 0 || (flat_.lower.size() >= layout_.n_numbers &&
@@ -187,6 +188,7 @@ template <class Partition, LabelModel Labels> class Restorer {
             trees.push_back(empty_tree(t, common_.n_in_all.value_or(n_trees)));
             restore_nodes(trees.back(), flat_.n_nodes[t]);
             check_rows(trees.back(), flat_.n_rows[t], n_rows);
+            restore_importance(trees.back().importance(), t);
         }
         require(is_at_end(), "columns must be as long as there are nodes");
         return trees;
@@ -209,6 +211,26 @@ template <class Partition, LabelModel Labels> class Restorer {
             require(weight >= 0 && weight <= kLargestFeature,
                     "feature_weights must lie in [0, 2**100]");
         return {layout_, weights};
+    }
+
+    void check_importances(std::size_t n_trees) const {
+        const std::size_t n = flat_.importance_weight.size();
+        require((n == 0 || n == n_trees) && flat_.importance.size() == n * layout_.n_features(),
+                "importance must be one for each tree and feature");
+        require(flat_.importance_turn.empty() || flat_.importance_turn.size() == n_trees,
+                "importance_turn must be one for each tree");
+    }
+
+    void restore_importance(Importance &importance, std::size_t t) const {
+        const std::size_t turn =
+            flat_.importance_turn.empty() ? t % Importance::kTurns : flat_.importance_turn[t];
+        require(turn < Importance::kTurns, "importance_turn must be below 10");
+        importance.set_turn(turn);
+        if (flat_.importance.empty()) return;
+        const double weight = flat_.importance_weight[t];
+        require(is_between(weight, 0.0, 2 * kMostAddedUp) && is_sum_of_weights(weight),
+                "importance_weight must not be negative, and not too large");
+        importance.restore(row_at(flat_.importance, t, layout_.n_features()), weight);
     }
 
     static void check_rows(Tree &tree, std::size_t n_rows, std::size_t n_rows_of_forest) {

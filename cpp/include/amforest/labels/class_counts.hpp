@@ -215,6 +215,40 @@ template <class Count> class ClassCounts {
         return prediction;
     }
 
+    // Contributions
+
+    struct Way {}; // nodes do not depend on those above
+    static std::size_t explained_size(const Parameters &p) { return p.n_classes; }
+
+    void predict_node(NodeId v, Way &, std::span<double> prediction) const {
+        const double n = as_double(n_samples(v)), alpha = parameters_->dirichlet;
+        const double scale = 1 / (n + parameters_->total_alpha);
+        if (const Count *row = dense(v)) {
+            for (std::size_t k = 0; k < prediction.size(); ++k)
+                prediction[k] = scale * (as_double(row[1 + k]) + alpha);
+        } else {
+            std::ranges::fill(prediction, scale * alpha);
+            prediction[leaf(v).what] = scale * (n + alpha);
+        }
+    }
+
+    // The probability of y, and log-loss.
+    class PathPredictions {
+      public:
+        PathPredictions(const ClassCounts &labels, Label y) : labels_(labels), y_(y) {}
+        double of_root(NodeId root) { return below(root); }
+        double below(NodeId v) {
+            const ClassParameters &prior = *labels_.parameters_;
+            return (static_cast<double>(labels_.count(v, y_)) + prior.dirichlet) /
+                   (static_cast<double>(labels_.n_samples(v)) + prior.total_alpha);
+        }
+
+      private:
+        const ClassCounts &labels_;
+        Label y_;
+    };
+    static double loss(double probability, Label) { return -std::log(probability); }
+
     // Tables of the original Mondrian forest: min(n_v(k), 1), summed over the classes, or added to
     // an array of them.
 

@@ -87,6 +87,21 @@ concept LabelModel =
         cm.add_default(coefficient, mixture);
         { cm.finish(mixture) } -> std::same_as<std::span<const double>>;
     } &&
+    // Contributions: those to the first numbers of a prediction.
+    requires(const M cm, NodeId v, typename M::Way &way, std::span<double> prediction,
+             const typename M::Parameters &parameters) {
+        { M::explained_size(parameters) } -> std::same_as<std::size_t>;
+        cm.predict_node(v, way, prediction); // of each node of a way, from the root downward
+    } &&
+    // What the nodes of a path predict of a label, in the order of the path: numbers that may be
+    // mixed; and the loss of a mixture.
+    requires(typename M::PathPredictions predictions, NodeId v, typename M::Label y,
+             double prediction) {
+        requires std::constructible_from<typename M::PathPredictions, const M &, typename M::Label>;
+        { predictions.of_root(v) } -> std::same_as<double>;
+        { predictions.below(v) } -> std::same_as<double>;
+        { M::loss(prediction, y) } -> std::same_as<double>;
+    } &&
     // The model file, and the tree table.
     requires(M m, const M cm, NodeId v, typename M::template FileColumns<Owned> &columns,
              typename M::Reader &reader, typename M::TableColumns &table) {

@@ -116,6 +116,26 @@ class RunningMean {
 
     std::span<const double> finish(std::span<double> mixture) const { return mixture; }
 
+    // Contributions
+
+    struct Way {}; // nodes do not depend on those above
+    static std::size_t explained_size(const Parameters &) { return 1; }
+    void predict_node(NodeId v, Way &, std::span<double> prediction) const {
+        prediction[0] = mean(v);
+    }
+
+    // The mean, and square loss.
+    class PathPredictions {
+      public:
+        PathPredictions(const RunningMean &labels, Label) : labels_(labels) {}
+        double of_root(NodeId root) { return labels_.mean(root); }
+        double below(NodeId v) { return labels_.mean(v); }
+
+      private:
+        const RunningMean &labels_;
+    };
+    static double loss(double mean, Label y) { return (y - mean) * (y - mean); }
+
     // The model file
 
     template <template <class> class Column> struct FileColumns {

@@ -204,6 +204,40 @@ class StudentT {
         return mixture.first(2);
     }
 
+    // Contributions: to the mean.
+
+    struct Way {
+        Belief belief; // of the last node
+        bool has_begun = false;
+    };
+    static std::size_t explained_size(const Parameters &) { return 1; }
+    void predict_node(NodeId v, Way &way, std::span<double> prediction) const {
+        if (way.has_begun)
+            descend(v, way.belief);
+        else
+            way = {belief_of_root(v), true};
+        prediction[0] = way.belief.mean;
+    }
+
+    // The mean, and square loss.
+    class PathPredictions {
+      public:
+        PathPredictions(const StudentT &labels, Label) : labels_(labels) {}
+        double of_root(NodeId root) {
+            belief_ = labels_.belief_of_root(root);
+            return belief_.mean;
+        }
+        double below(NodeId v) {
+            labels_.descend(v, belief_);
+            return belief_.mean;
+        }
+
+      private:
+        const StudentT &labels_;
+        Belief belief_;
+    };
+    static double loss(double mean, Label y) { return (y - mean) * (y - mean); }
+
     // The model file
 
     template <template <class> class Column> struct FileColumns {

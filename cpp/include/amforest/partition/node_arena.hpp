@@ -195,6 +195,22 @@ class NodeArena {
         return of_numbers + layout_.categories.extension(x.values, x.categories, seen, weight_of);
     }
 
+    // Calls use(feature, lambda_j Delta_j) for each feature by which x lies outside the range of v.
+    template <class Use> void for_each_extension(NodeId v, Point x, const Use &use) const {
+        const auto [first, second, seen] = view(v);
+        for (std::size_t f = 0; f < n_codes_; ++f)
+            if (const std::size_t n = layout_.categories.changed(f, x.values[f], seen).size; n > 0)
+                use(f, static_cast<double>(weights_.of_code(f)) * static_cast<double>(n));
+        for (std::size_t j = 0; j < layout_.n_numbers; ++j) {
+            const bool is_one = second.lower == nullptr;
+            const float lower = is_one ? first.lower[j] : least(first.lower[j], second.lower[j]);
+            const float upper = is_one ? first.upper[j] : largest(first.upper[j], second.upper[j]);
+            if (const float delta = extension_of(numbers(x)[j], lower, upper); delta > 0)
+                use(n_codes_ + j,
+                    static_cast<double>(weights_.of_number(j)) * static_cast<double>(delta));
+        }
+    }
+
     bool holds(NodeId v, Point x) const {
         const auto [first, second, seen] = view(v);
         return kernels::chosen.holds(numbers(x), first, second.lower == nullptr ? first : second,

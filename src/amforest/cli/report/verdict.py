@@ -54,16 +54,18 @@ def _judge(metric: str, own: dict[str, float], others: dict[str, dict[str, float
 
 
 def _describe_drift(outcome: Outcome) -> str:
-    records = outcome.session.records
-    assert records is not None
-    drifts = records.drift.drifts
+    drifts = outcome.session.watch.drifts
     if not drifts:
         return "No drift was detected: there is no row after which the loss is clearly higher."
     rows = ", ".join(
         f"{count(drift.since)} (detected at row {count(drift.row)})" for drift in drifts
     )
     words = f"Drift was detected {'once' if len(drifts) == 1 else f'{len(drifts)} times'}: "
-    return f"{words}the loss rose after row {rows}. Dotted red lines mark it in the figures."
+    words += f"the loss rose after row {rows}. Dotted red lines mark it in the figures."
+    changed = dict.fromkeys(change.feature for drift in drifts for change in drift.changed)
+    if changed:
+        words += f" The importance of {', '.join(name(feature) for feature in changed)} changed."
+    return words
 
 
 def _compare(outcome: Outcome, baselines: dict[str, Progress]) -> str:
