@@ -472,6 +472,24 @@ def serve(
 
 
 @app.command()
+def playground(
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")
+    ] = 8001,
+    *,
+    debug: Debug = False,
+) -> None:
+    """Show in the browser how forests learn: click points into the plane, and change the concept.
+
+    The first line on standard output is: Serving on http://127.0.0.1:PORT. Ctrl-C ends it.
+    """
+    with _errors_to(Console(stderr=True), debug=debug):
+        from amforest.cli import playground as command  # noqa: PLC0415  # imports take a second
+
+        command.playground(port)
+
+
+@app.command()
 def inspect(
     model: Annotated[str, typer.Argument(help="A model file.")],
     *,

@@ -189,6 +189,32 @@ PREDICTED = _answer(
         "predictions",
     ),
 )
+EXPLAINED = _answer(
+    "What each column contributes: base values and contributions add up to the prediction.",
+    _object(
+        {
+            "unit": {
+                "type": "string",
+                "enum": ["log-odds", "log-probability", "probability", "number"],
+                "description": "What they add up to: log-odds are those of the only class in the "
+                "answer; log-probabilities lack what makes the probabilities add up to 1.",
+            },
+            "bases": {
+                "type": "array",
+                "items": {},
+                "description": "By class; in regression a number.",
+            },
+            "contributions": {
+                "type": "array",
+                "items": {"type": "object"},
+                "description": "By class, then by column; in regression by column.",
+            },
+        },
+        "unit",
+        "bases",
+        "contributions",
+    ),
+)
 LEARNED = _answer(
     "The rows are learned.",
     _object(

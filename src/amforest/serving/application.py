@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import orjson
 from fastapi import APIRouter, FastAPI
@@ -30,13 +30,27 @@ from amforest.serving.measurements import CONTENT_TYPE, Measurements
 from amforest.serving.pending_labels import PendingLabels
 from amforest.serving.problems import Problem
 from amforest.serving.row_conversion import Values
-from amforest.serving.served_model import Predicted, ServedModel
+from amforest.serving.served_model import Explained, Predicted, ServedModel
 from amforest.serving.writer import Job, Writer, convert_labelled
 
 SMALL = 8_192  # bytes of a body that are handled at once: a thread takes longer to start
+MOST_EXPLAINED = 1_000_000  # contributions in an answer
+AnyService = TypeVar("AnyService", bound="Protected")
 Handler = Callable[["Service", Request], Awaitable[Response]]
 
 logger = logging.getLogger("amforest.serving")
+
+
+class Protected(Protocol):
+    """What answers requests: it counts them, and says who may send them."""
+
+    @property
+    def measurements(self) -> Measurements:
+        """Where requests are counted."""
+
+    @property
+    def access(self) -> Access:
+        """Who may do what."""
 
 
 @dataclass
@@ -115,6 +129,43 @@ def _predict(
     else:
         table = served.rows.convert_rows(given.rows)
     return served.predict(table), served.rows.values_of(table)
+
+
+async def explain(service: Service, request: Request) -> Response:
+    """Tell what each column contributes to the predictions of rows."""
+    served = service.model()
+    format = find_format(request.headers.get("content-type"))  # noqa: A001
+    body = await read_body(request, service.limits)
+    explained = await asyncio.to_thread(_explain, service, served, body, format)
+    return json_response(
+        {
+            "unit": explained.unit,
+            "bases": explained.bases,
+            "contributions": explained.contributions,
+        }
+    )
+
+
+def _explain(
+    service: Service,
+    served: ServedModel,
+    body: bytes,
+    format: str,  # noqa: A002
+) -> Explained:
+    given = parse_rows(body, format, service.limits, with_labels=False)
+    if given.rows is None:
+        table, _ = served.rows.convert_arrow(given.arrow or b"", has_labels=False)
+    else:
+        table = served.rows.convert_rows(given.rows)
+    n_values = len(served.scheme.names) * max(len(served.classes or ()), 1)
+    if len(table) * n_values > MOST_EXPLAINED:
+        raise Problem(
+            413,
+            f"the request has {len(table):,} rows with {n_values:,} contributions each; the limit "
+            f"is {MOST_EXPLAINED:,} in all: send several requests",
+            field="rows",
+        )
+    return served.explain(table)
 
 
 # Learning
@@ -291,6 +342,14 @@ ROUTES = (
         api_schema.LABEL_BODY,
     ),
     Route(
+        "/explain",
+        "POST",
+        explain,
+        "predict",
+        {"200": api_schema.EXPLAINED, **api_schema.problems(*_OF_ROWS, 409)},
+        api_schema.PREDICT_BODY,
+    ),
+    Route(
         "/model",
         "GET",
         describe_model,
@@ -336,15 +395,21 @@ def build_application(service: Service, routers: Iterable[APIRouter] = ()) -> AS
     app.openapi_version = "3.0.3"
     app.state.service = service
     for route in ROUTES:
-        _add_route(app, service, route)
+        endpoint = build_endpoint(service, route.path, route.handler, route.needs)
+        app.router.add_route(route.path, endpoint, methods=[route.method])
     add_api_page(app, lambda: _describe_api(app, service))
     for router in routers:
         app.include_router(router)
+    return protect(app, service.access)
+
+
+def protect(app: FastAPI, access: Access) -> ASGIApp:
+    """Return an application that checks hosts, and whose errors are problems in JSON."""
 
     @app.exception_handler(HTTPException)
     async def refuse(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404:
-            text = f"there is no {request.url.path[:200]!r}: see /docs"
+            text = f"there is no {request.url.path[:200]!r}: see / and /docs"
         elif error.status_code == 405:
             allowed = (error.headers or {}).get("Allow", "another method")
             text = f"{request.url.path[:200]} does not take {request.method}: use {allowed}"
@@ -352,11 +417,16 @@ def build_application(service: Service, routers: Iterable[APIRouter] = ()) -> AS
             text = str(error.detail)
         return Problem(error.status_code, text, headers=error.headers).to_response()
 
-    return _Guard(app, service.access)
+    return _Guard(app, access)
 
 
-def _add_route(app: FastAPI, service: Service, route: Route) -> None:
-    handler, path, needs = route.handler, route.path, route.needs
+def build_endpoint(
+    service: AnyService,
+    path: str,
+    handler: Callable[[AnyService, Request], Awaitable[Response]],
+    needs: str | None,
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return what answers the requests of a path: it checks tokens, and turns errors to answers."""
     measurements, access = service.measurements, service.access
 
     async def endpoint(request: Request) -> Response:
@@ -376,7 +446,7 @@ def _add_route(app: FastAPI, service: Service, route: Route) -> None:
         finally:
             measurements.observe(path, time.perf_counter() - start)
 
-    app.router.add_route(path, endpoint, methods=[route.method])
+    return endpoint
 
 
 def _describe_api(app: FastAPI, service: Service) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Measurements:
             "amforest_predicted_rows", "Rows predicted by /predict", registry=registry
         )
         self.n_learned = Counter("amforest_learned_rows", "Rows learned", registry=registry)
-        self._n_rejected = Counter(
+        self.n_rejected = Counter(
             "amforest_rejected_requests",
             "Requests refused, by path and status",
             ["path", "status"],
@@ -91,7 +91,7 @@ class Measurements:
 
     def reject(self, path: str, status: int, field: str | None, detail: str) -> None:
         """Count a request that was refused, and keep it for a while."""
-        self._n_rejected.labels(path, str(status)).inc()
+        self.n_rejected.labels(path, str(status)).inc()
         self.rejects.append(Rejection(time.time(), path, status, field, detail[:500]))
 
     def last_rejects(self) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from threading import Lock
@@ -32,6 +33,26 @@ METRICS = {
     ("regression", False): ("rmse", "mae"),
     ("regression", True): ("rmse", "mae", "coverage"),
 }
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What columns contribute to the predictions of some rows.
+
+    Attributes
+    ----------
+    unit : {"log-odds", "log-probability", "probability", "number"}
+        What base values and contributions add up to. Log-odds are those of the only class in the
+        explanations; log-probabilities lack what makes the probabilities add up to 1.
+    bases : list of dict, or of float
+        For each row the base values by class; in regression the base value.
+    contributions : list of dict
+        For each row the contributions of the columns by class; in regression the contributions.
+    """
+
+    unit: str
+    bases: list[Any]
+    contributions: list[Any]
 
 
 @dataclass(frozen=True)
@@ -130,6 +151,38 @@ class ServedModel:
         if not self.is_classifier:
             return Predicted(self.model.predict(X).tolist())
         return self._classified(fitted.labels, self.model.predict_proba(X))
+
+    def explain(self, table: pa.RecordBatch) -> Explained:
+        """Return what the columns contribute to the predictions of the rows of a table."""
+        found = self.model.explain(self._features(table, learn=False))
+        names = self.feature_names(found.feature_names)
+        values, bases = found.values.tolist(), found.base_values.tolist()
+        if not self.is_classifier:
+            return Explained(
+                "number", bases, [dict(zip(names, row, strict=True)) for row in values]
+            )
+        if found.values.ndim == 2:  # of two classes
+            (name,) = self._show(self.model.classes_)[1][1:2]
+            contributions = [{name: dict(zip(names, row, strict=True))} for row in values]
+            return Explained("log-odds", [{name: base} for base in bases], contributions)
+        shown = self._show(np.asarray(found.output_names))[1]
+        return Explained(
+            "log-probability" if self.model.is_adaptive else "probability",
+            [dict(zip(shown, row, strict=True)) for row in bases],
+            [
+                {
+                    label: dict(zip(names, by_class, strict=True))
+                    for label, by_class in zip(shown, zip(*row, strict=True), strict=True)
+                }
+                for row in values
+            ],
+        )
+
+    def feature_names(self, given: Sequence[Any] | None) -> list[str]:
+        """Return the names of the features; those of the columns if the model has none."""
+        if given is None or not all(isinstance(name, str) for name in given):
+            return self.scheme.names
+        return list(given)
 
     def _classified(self, labels: Any, probabilities: NDArray[np.float64]) -> Predicted:
         """Return the predictions of probabilities, whose number of columns tells the classes."""

@@ -7,10 +7,11 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -21,6 +22,8 @@ from amforest.serving.application import Service, build_application
 from amforest.serving.first_rows import NewModel, load_model
 from amforest.serving.http_protocol import LimitedProtocol
 from amforest.serving.limits import Limits
+from amforest.serving.live_events import LiveEvents
+from amforest.serving.live_page import build_page
 from amforest.serving.measurements import Measurements
 from amforest.serving.model_store import ModelStore
 from amforest.serving.pending_labels import PendingLabels
@@ -62,7 +65,7 @@ def serve(settings: ServerSettings) -> None:
         raise ValueError("--durable needs --checkpoint FOLDER, where the journal is")
     if settings.predict_token is not None and settings.token is None:
         raise ValueError("--predict-token is given without --token: learning would be open to all")
-    listener = _listen(settings.host, settings.port)
+    listener = listen(settings.host, settings.port)
     with listener:
         writer = _start_writer(settings)
         try:
@@ -105,7 +108,7 @@ def _check_target(settings: ServerSettings, state: Any) -> None:
 
 
 def _run(settings: ServerSettings, writer: Writer, listener: socket.socket) -> None:
-    host, port = listener.getsockname()[:2]
+    host = listener.getsockname()[0]
     is_local = host in ("127.0.0.1", "::1")
     hosts = (*LOOPBACK, *(name.lower() for name in settings.allowed_hosts))
     access = Access(
@@ -120,10 +123,20 @@ def _run(settings: ServerSettings, writer: Writer, listener: socket.socket) -> N
         _note("nothing is saved: add --checkpoint FOLDER to keep what is learned")
     if not is_local and settings.token is None:
         _note("everybody who reaches this port may teach the model: add --token")
-    config = configure(build_application(service))
+    events = LiveEvents(service)
+    config = configure(build_application(service, [build_page(service, events)]))
+    events.start()
+    run_until_signal(config, listener, events.close)
+
+
+def run_until_signal(
+    config: uvicorn.Config, listener: socket.socket, close: Callable[[], None]
+) -> None:
+    """Tell where the server is, and serve until SIGINT or SIGTERM, which call `close` first."""
+    host, port = listener.getsockname()[:2]
     name = f"[{host}]" if ":" in host else host
     print(f"Serving on http://{name}:{port}", flush=True)
-    _Server(config).run(sockets=[listener])
+    _Server(config, close).run(sockets=[listener])
 
 
 def configure(application: ASGIApp) -> uvicorn.Config:
@@ -184,7 +197,19 @@ def add_gauges(service: Service) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that returns after a signal: uvicorn's own raises the signal again."""
+    """A server that returns after a signal: uvicorn's own raises the signal again.
+
+    A signal ends streams, which would last for ever, by `close`.
+    """
+
+    def __init__(self, config: uvicorn.Config, close: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._close = close
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End streams, then the server."""
+        self._close()
+        super().handle_exit(sig, frame)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -198,7 +223,8 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 means a free one."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
