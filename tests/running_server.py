@@ -23,20 +23,20 @@ FORKS.set_forkserver_preload(
 START_SECONDS = 120
 
 
-def run_command(options: list[str], env: dict[str, str], output: str, errors: str) -> None:
+def run_command(command: str, options: list[str], env: dict[str, str], *files: str) -> None:
     """Run the command in this process, with files as its outputs."""
-    for number, path in ((1, output), (2, errors)):
+    for number, path in enumerate(files, 1):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(fd, number)
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
     os.environ.update(env)
     from amforest.cli.app import app
 
-    app(["serve", "--port", "0", *options])
+    app([command, "--port", "0", *options])
 
 
 class RunningServer:
-    """`amforest serve` with some options; a context that ends it.
+    """`amforest serve`, or another command, with some options; a context that ends it.
 
     Attributes
     ----------
@@ -46,12 +46,16 @@ class RunningServer:
     """
 
     def __init__(
-        self, *options: Any, token: str | None = None, env: dict[str, str] | None = None
+        self,
+        *options: Any,
+        command: str = "serve",
+        token: str | None = None,
+        env: dict[str, str] | None = None,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory()
         output, errors = (Path(self._folder.name) / name for name in ("output", "errors"))
         self._errors = errors
-        arguments = (list(map(str, options)), env or {}, str(output), str(errors))
+        arguments = (command, list(map(str, options)), env or {}, str(output), str(errors))
         self.process = FORKS.Process(target=run_command, args=arguments)
         self.process.start()
         try:

@@ -114,6 +114,21 @@ class Client:
             return self._send_table("/predict", rows)
         return self._send("/predict", json={"rows": [dict(row) for row in rows]})
 
+    def explain(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """Tell what each column contributes to the predictions of rows.
+
+        Parameters
+        ----------
+        rows : list of dict
+
+        Returns
+        -------
+        dict
+            `unit` ("log-odds", "log-probability", "probability" or "number"), `bases` and
+            `contributions`: for each row by class, and then by column; in regression by column.
+        """
+        return self._send("/explain", json={"rows": list(rows)})
+
     def learn(
         self, rows: Sequence[Row] | Any, labels: Sequence[Any] | None = None, *, wait: bool = True
     ) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class Measurements:
 
     def last_rejects(self) -> list[dict[str, Any]]:
         """Return the last requests that were refused, the newest first."""
-        return [asdict(reject) for reject in reversed(self.rejects)]
+        return [asdict(reject) for reject in reversed(list(self.rejects))]
 
     def to_prometheus(self) -> bytes:
         """Return all figures as Prometheus reads them."""

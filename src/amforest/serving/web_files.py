@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from gzip import compress
@@ -19,7 +20,8 @@ TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 # some attributes, too.
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data: blob:; "
-    "style-src-attr 'unsafe-inline'; style-src 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='; "
+    "style-src 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='; "
+    "style-src-attr 'unsafe-inline'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
@@ -52,7 +54,7 @@ def _answer(path: Path) -> Callable[[Request], Awaitable[Response]]:
         headers = {**HEADERS, "etag": tag, "cache-control": "no-cache"}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        plain, compressed = _read(path)
+        plain, compressed = await asyncio.to_thread(_read, path)
         if compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
             headers["content-encoding"] = "gzip"
             plain = compressed
