@@ -31,13 +31,28 @@ template <class Call> auto without_gil(const Call &call) {
     return call();
 }
 
-// Passes a batch on in chunks of rows; between two of them Ctrl-C is noticed, and other threads get
-// the lock.
-template <class Work> void for_each_chunk(std::size_t n_rows, std::size_t chunk, const Work &work) {
-    for (std::size_t first = 0; first < n_rows; first += chunk) {
-        without_gil([&] { work(first, std::min(chunk, n_rows - first)); });
+// Passes a batch on in chunks, each of as many rows as `limit` says; between two of them Ctrl-C is
+// noticed, and other threads get the lock.
+template <class Limit, class Work>
+void for_each_chunk_within(std::size_t n_rows, const Limit &limit, const Work &work) {
+    for (std::size_t first = 0, count = 0; first < n_rows; first += count) {
+        count = limit(n_rows - first);
+        without_gil([&] { work(first, count); });
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
+}
+
+template <class Work> void for_each_chunk(std::size_t n_rows, std::size_t chunk, const Work &work) {
+    for_each_chunk_within(
+        n_rows, [=](std::size_t n_left) { return std::min(chunk, n_left); }, work);
+}
+
+// The same for rows that are learned.
+template <class Forest, class Work>
+void learn_each_chunk(Forest &forest, std::size_t n_rows, std::size_t chunk, const Work &work) {
+    for_each_chunk_within(
+        n_rows, [&](std::size_t n_left) { return forest.limit_rows(std::min(chunk, n_left)); },
+        work);
 }
 
 // `categories` has the room of each categorical feature.
@@ -192,10 +207,11 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
                           parameters ? std::optional(batch_of.parameters) : std::nullopt);
             return forest.chunk_size();
         });
-        for_each_chunk(batch_of.X.n_rows, chunk, [&](std::size_t first, std::size_t count) {
-            batch->learn(batch_of.X.rows(first, count), batch_of.y.subspan(first, count),
-                         batch_of.weights_of(first, count), n_threads);
-        });
+        learn_each_chunk(
+            forest, batch_of.X.n_rows, chunk, [&](std::size_t first, std::size_t count) {
+                batch->learn(batch_of.X.rows(first, count), batch_of.y.subspan(first, count),
+                             batch_of.weights_of(first, count), n_threads);
+            });
     }
 
     // False, and nothing is learned, if x is no array that can be read as it is, or if the weights
@@ -222,7 +238,7 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
             batch.emplace(forest, n_rows, batch_of.weights, size);
             return forest.chunk_size();
         });
-        for_each_chunk(n_rows, chunk, [&](std::size_t first, std::size_t count) {
+        learn_each_chunk(forest, n_rows, chunk, [&](std::size_t first, std::size_t count) {
             batch->predict_then_learn(
                 batch_of.X.rows(first, count), batch_of.y.subspan(first, count),
                 batch_of.weights_of(first, count), out.data() + first * size, n_threads);
@@ -248,7 +264,7 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
                           parameters ? std::optional(batch_of.parameters) : std::nullopt);
             return forest.chunk_size();
         });
-        for_each_chunk(n_rows, chunk, [&](std::size_t first, std::size_t count) {
+        learn_each_chunk(forest, n_rows, chunk, [&](std::size_t first, std::size_t count) {
             batch->predict_then_learn_by_tree(
                 batch_of.X.rows(first, count), batch_of.y.subspan(first, count),
                 batch_of.weights_of(first, count), out.data() + first * n_each, n_threads);

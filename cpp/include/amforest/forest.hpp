@@ -115,6 +115,9 @@ template <class Partition, LabelModel Labels> class Forest {
         return std::max<std::size_t>(n_rows, 1);
     }
 
+    // How many of the next rows to learn at once: fewer while others wait to predict.
+    std::size_t limit_rows(std::size_t n_rows) { return lock_.limit_rows(n_rows); }
+
     // Throws std::invalid_argument unless the rows are valid.
     template <class IsLearned>
     void check(const Matrix &X, const char *name, const IsLearned &is_learned) const {

@@ -21,9 +21,9 @@ from amforest.cli.console import CommandError, Notes
 from amforest.cli.model_choice import infer_model
 from amforest.cli.run import NUMBER_METRICS
 from amforest.cli.run_baselines import hash_categories, stack_numbers
-from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import ADAPTIVE, AMF, ROWS_PER_BLOCK, Settings, open_source
 from amforest.evaluation import Progress, progressive_validation
+from amforest.reading import CLASSIFICATION, Scheme
 
 SKLEARN_ROWS = 100  # the batch of models of scikit-learn, which take as long for a single row
 ROWS_PER_CHECK = 100  # rows between two looks at the time budget

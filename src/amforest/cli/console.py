@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -29,12 +28,6 @@ SECONDS_BETWEEN_FRAMES = 0.25
 
 class CommandError(Exception):
     """An error that the user can correct."""
-
-
-def suggest(name: str, names: list[str]) -> str:
-    """Return a hint at the nearest of some names, or at all of them."""
-    near = get_close_matches(name, names, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names[:20])}"
 
 
 @contextmanager

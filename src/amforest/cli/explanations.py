@@ -18,11 +18,11 @@ from amforest.cli.outputs import check_file
 from amforest.cli.prediction_rows import ids_of
 from amforest.cli.reject_summary import RejectSummary
 from amforest.cli.row_file import FORMATS, PARQUET, ParquetRowFile, RowFile, RowWriter, is_parquet
-from amforest.cli.scheme import Scheme, load_with_scheme
+from amforest.cli.saved_model import load_with_scheme
 from amforest.cli.settings import ROWS_PER_BLOCK, find_source
 from amforest.inspection import Explanation
 from amforest.inspection.terms import describe_output, list_terms, select_output
-from amforest.reading import Batch, open_stream
+from amforest.reading import Batch, Scheme, open_stream
 
 IMAGES = (".png", ".svg", ".pdf", ".jpg")
 MOST_DRAWN = 2_000  # rows of a plot

@@ -11,11 +11,11 @@ from sklearn.base import is_regressor
 
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest.cli.console import CommandError
-from amforest.cli.scheme import CLASSIFICATION, Scheme, drop_unique_text, load_with_scheme
+from amforest.cli.saved_model import load_with_scheme
 from amforest.cli.settings import ADAPTIVE, AMF, COVERAGE, Settings, open_source
 from amforest.distributed import KeyedForests
 from amforest.distributed.keyed_state import holds_models
-from amforest.reading import Batch, Stream, parse_types
+from amforest.reading import CLASSIFICATION, Batch, Scheme, Stream, drop_unique_text, parse_types
 
 ROWS_FOR_TASK = 100  # whose labels tell whether they are classes or numbers
 

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.tree import Tree
 
 from amforest.cli.console import CommandError
-from amforest.cli.scheme import Scheme
 from amforest.inspection import SplitWords, count_trees, importances, learns_residuals
 from amforest.model_io import atomic_write, model_file
+from amforest.reading import Scheme
 
 MOST_CLASSES, MOST_FEATURES = 20, 30
 BAR = 20  # characters of the longest bar

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from amforest.cli.console import CommandError
 from amforest.cli.row_file import FORMATS, PARQUET, ParquetRowFile, RowFile, RowWriter, is_parquet
-from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.evaluation.adapters import Prediction
-from amforest.reading import Batch
+from amforest.reading import CLASSIFICATION, Batch, Scheme
 
 OTHER_CLASSES = "probability_of_other_classes"
 

@@ -12,7 +12,7 @@ from amforest.cli.console import Notes, Status, choose_view
 from amforest.cli.model_choice import choose_coverage
 from amforest.cli.prediction_rows import PredictionRows, ids_of
 from amforest.cli.reject_summary import RejectSummary
-from amforest.cli.scheme import load_with_scheme
+from amforest.cli.saved_model import load_with_scheme
 from amforest.cli.settings import ROWS_PER_BLOCK, find_source
 from amforest.evaluation.adapters import Prediction
 from amforest.reading import open_stream

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from amforest._forest.losses import log_losses, squared_errors
 from amforest.cli.run_baselines import Baselines
-from amforest.cli.scheme import Scheme
 from amforest.evaluation.adapters import Prediction
 from amforest.evaluation.blocks import as_list
 from amforest.model_io.json_values import from_json, to_json
-from amforest.reading import Batch
+from amforest.reading import Batch, Scheme
 
 N_WORST = 10
 N_LAST = 200  # rows whose predictions are explained

@@ -23,7 +23,6 @@ from amforest.cli.recent_predictions import LabelledPredictions, RecentPredictio
 from amforest.cli.reject_summary import RejectSummary
 from amforest.cli.report_records import ReportRecords
 from amforest.cli.row_file import RowFile, RowWriter
-from amforest.cli.scheme import CLASSIFICATION, Scheme
 from amforest.cli.settings import Settings, open_source
 from amforest.evaluation import Block, Drift, DriftWatch, Evaluator, Loop, Progress
 from amforest.evaluation.adapters import Prediction, adapt
@@ -31,7 +30,7 @@ from amforest.evaluation.blocks import as_list
 from amforest.evaluation.loop import Pending
 from amforest.model_io import model_file
 from amforest.model_io.interrupts import Interrupts
-from amforest.reading import Batch, Reject
+from amforest.reading import CLASSIFICATION, Batch, Reject, Scheme
 
 SECONDS_BETWEEN_STATS = 2.0
 KEPT = 10  # of the slowest rows

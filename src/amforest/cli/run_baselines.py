@@ -11,10 +11,11 @@ from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
-from amforest.cli.scheme import CLASSIFICATION, RunningScale, Scheme
 from amforest.evaluation import Evaluator, Progress
 from amforest.evaluation.blocks import as_list
 from amforest.model_io.json_values import floats_from_json, floats_to_json, from_json, to_json
+from amforest.reading import CLASSIFICATION, Scheme
+from amforest.reading.running_scale import RunningScale
 
 Floats = NDArray[np.float64]
 Convert = Callable[[list[Any]], NDArray[Any]]

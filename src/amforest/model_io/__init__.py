@@ -1,6 +1,6 @@
 """The model file, checkpoints, and writes that never leave half a file."""
 
-from amforest.model_io.checkpoint import Checkpoint
+from amforest.model_io.checkpoint import Checkpoint, newest_checkpoint
 from amforest.model_io.model_file import (
     ModelFormatError,
     NewerFormatError,
@@ -18,6 +18,7 @@ __all__ = [
     "extra_of",
     "from_bytes",
     "load",
+    "newest_checkpoint",
     "save",
     "to_bytes",
 ]

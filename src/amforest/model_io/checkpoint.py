@@ -34,7 +34,7 @@ from amforest.model_io.interrupts import Interrupts
 from amforest.model_io.json_values import to_json
 from amforest.model_io.model_file import ModelFormatError, NewerFormatError
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "newest_checkpoint"]
 
 ROWS_AT_ONCE = 4_000  # that `partial_fit` learns between two checks for a signal
 _NAME = re.compile(r"checkpoint-(\d{12,})(?:-(\d{12,}))?\.amf", re.ASCII)
@@ -298,21 +298,33 @@ class Checkpoint(Generic[Model]):
 
     def _resume(self) -> dict[Path, ModelFormatError]:
         """Load the newest model that is not damaged; return the damaged files. No file changes."""
-        damaged: dict[Path, ModelFormatError] = {}
         self.resumed_from = None
-        for file in reversed(_files_in(self.folder)):
-            try:
-                model, extra = _load(file)
-            except ModelFormatError as error:
-                damaged[file.path] = error
-                continue
+        newest, damaged = _newest(self.folder)
+        if newest is not None:
+            file, model, extra = newest
             _check_same(self.model, model, file.path)
             _set_n_jobs(model, self.model)
             self.model, self.extra, self.resumed_from = model, extra, file.path
             self._skipped = file.position - file.n_samples
             self._saved = file.n_samples, file.position
-            break
         return damaged
+
+
+def newest_checkpoint(folder: str | os.PathLike[str]) -> tuple[Any, Any] | None:
+    """Load the newest model in a folder of checkpoints that is not damaged.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        It need not exist.
+
+    Returns
+    -------
+    tuple or None
+        The model, and the `extra` that was saved with it; None if there is no checkpoint.
+    """
+    newest = _newest(Path(folder))[0] if Path(folder).is_dir() else None
+    return None if newest is None else newest[1:]
 
 
 # Files
@@ -334,6 +346,17 @@ def _files_in(folder: Path) -> list[_File]:
             n_samples, position = name.groups()
             files.append(_File(int(n_samples), int(position or n_samples), path))
     return sorted(files)
+
+
+def _newest(folder: Path) -> tuple[tuple[_File, Any, Any] | None, dict[Path, ModelFormatError]]:
+    """Load the newest checkpoint that is not damaged; return it, and the damaged files."""
+    damaged: dict[Path, ModelFormatError] = {}
+    for file in reversed(_files_in(folder)):
+        try:
+            return (file, *_load(file)), damaged
+        except ModelFormatError as error:
+            damaged[file.path] = error
+    return None, damaged
 
 
 def _aside(path: Path) -> Path:

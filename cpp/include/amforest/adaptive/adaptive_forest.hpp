@@ -179,6 +179,9 @@ template <class Task> class AdaptiveForest {
                                        1, AdaptiveSizes::kChunk);
     }
 
+    // How many of the next rows to learn at once: fewer while others wait to predict.
+    std::size_t limit_rows(std::size_t n_rows) { return lock_.limit_rows(n_rows); }
+
     template <class IsLearned>
     void check(const Matrix &X, const char *name, const IsLearned &is_learned) const {
         check_features(X, layout(), name, is_learned);

@@ -38,11 +38,11 @@ from amforest.cli.report.markup import (
 )
 from amforest.cli.report.verdict import build_verdict
 from amforest.cli.run import INTERVAL_METRICS, Outcome, Session, percent
-from amforest.cli.scheme import CLASSIFICATION
 from amforest.cli.settings import Settings
 from amforest.evaluation import Progress
 from amforest.inspection import importances
 from amforest.plotting.curves import METRIC_LABELS
+from amforest.reading import CLASSIFICATION
 
 MOST_FEATURES = 50
 LEAST_IMPORTANCE = 0.001  # of all features

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from amforest.cli.report.markup import count, name, number, paragraph, rounded, section, table
 from amforest.cli.run import Outcome, percent
-from amforest.cli.scheme import CLASSIFICATION
 from amforest.evaluation import Progress
 from amforest.inspection import importances
+from amforest.reading import CLASSIFICATION
 
 CLEARLY, SLIGHTLY = 0.1, 0.01  # parts of the loss of the best baseline
 MOST_NAMED, LEAST_NAMED = 3, 0.01  # features, and their part in the importance of all

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from amforest.cli.scheme import FIRST_UPDATE, RunningScale
+from amforest.reading.running_scale import FIRST_UPDATE, RunningScale
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(900, 6)) * [1, 1e-6, 1e6, 1, 0, 0] + [0, 0, 1e9, 5, 3, 0]

@@ -1,10 +1,7 @@
 """How the columns of a stream become the features and labels of a model; saved with the model.
 
-The random splits of AMF depend on the scales of its features, and a stream cannot be inspected
-beforehand. So each column of numbers is standardised by the mean and the spread of its values so
-far. If both changed with every value, nodes would lose their meaning; if they never changed, a
-column that drifts would outgrow all others. So they are updated when the number of values doubles.
-The adaptive forest, which scales features itself, gets them as they are.
+AMF gets columns of numbers on a common scale. The adaptive forest, which scales features itself,
+gets them as they are.
 """
 
 from __future__ import annotations
@@ -20,18 +17,12 @@ from numpy.typing import NDArray
 
 from amforest._forest.date_parts import UNUSED
 from amforest._forest.unique_text import is_nearly_unique
-from amforest.cli.console import CommandError, suggest
-from amforest.distributed import KeyedForests
-from amforest.distributed.keyed_state import holds_models
-from amforest.model_io import atomic_write, model_file
-from amforest.reading import Column
-
-Floats = NDArray[np.float64]
+from amforest.reading.running_scale import Floats, RunningScale
+from amforest.reading.schema import Column
+from amforest.reading.sources import StreamError, suggest
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 MOST_CLASSES = 20  # different whole numbers that are taken for classes
-FIRST_UPDATE = 100  # values; scales are updated at 100, 200, 400, …
-_KEYS = ("first", "count", "sum", "squares", "mean", "spread")
 
 
 @dataclass
@@ -82,16 +73,16 @@ class Scheme:
             few = whole and len(np.unique(labels)) <= MOST_CLASSES
             task = CLASSIFICATION if labels.dtype.kind == "O" or few else REGRESSION
         if task == REGRESSION and labels.dtype.kind != "f":
-            raise CommandError(f"column {target!r} holds {labels[0]!r}, which is not a number")
+            raise StreamError(f"column {target!r} holds {labels[0]!r}, which is not a number")
         if task == CLASSIFICATION and labels.dtype.kind == "f" and not whole:
-            raise CommandError(f"column {target!r} holds fractions, which are not classes")
+            raise StreamError(f"column {target!r} holds fractions, which are not classes")
         schema = table.schema
         texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         unused = {f"{name}.{part}" for name in kinds for part in UNUSED} - kinds.keys()
         numbers = [name for name in schema.names if name not in {*texts, *unused}]
         categories = [name for name in texts if name != key and name in kinds]
         if not numbers and not categories:
-            raise CommandError("there is no column beside the target to learn from")
+            raise StreamError("there is no column beside the target to learn from")
         whole = task == CLASSIFICATION and whole
         scale = RunningScale(len(numbers))
         return cls(target, task, whole, kinds, numbers, categories, scale, key)
@@ -106,8 +97,8 @@ class Scheme:
         keys = [] if self.key is None else [self.key]
         for name in [*self.names, *keys]:
             if name not in table.schema.names:
-                raise CommandError(
-                    f"{file} has no column {name!r}, which the model was trained with"
+                raise StreamError(
+                    f"{file} has no column {name!r}, which the model was trained with; "
                     + suggest(name, table.schema.names)
                 )
         columns = [table.column(name) for name in self.names]
@@ -153,7 +144,7 @@ class Scheme:
 
     @classmethod
     def from_json(cls, state: Any) -> Scheme:
-        """Restore the result of `to_json`; `CommandError` if `state` is nothing like it."""
+        """Restore the result of `to_json`; `StreamError` if `state` is nothing like it."""
         try:
             scale = state["scale"]
             scheme = cls(**state)
@@ -162,7 +153,7 @@ class Scheme:
             if not all(isinstance(name, str) for name in scheme.numbers + scheme.categories):
                 raise TypeError
         except (TypeError, KeyError, ValueError) as error:
-            raise CommandError(
+            raise StreamError(
                 "the model was not saved by `amforest run`: its columns are not known"
             ) from error
         return scheme
@@ -191,111 +182,6 @@ def drop_unique_text(
         f"{column.n_known:,} values differ; --types {column.name}=category keeps it"
         for column in unique
     ]
-
-
-def load_with_scheme(path: str) -> tuple[Any, dict[str, Any], Scheme]:
-    """Load a model that `amforest run` has saved, the state saved with it, and its scheme.
-
-    The models of keys are in a folder.
-    """
-    if holds_models(path):
-        model: Any = KeyedForests.load(path)
-        state = model.extra_
-    else:
-        data = atomic_write.read_all(path)
-        try:
-            model, state = model_file.from_bytes(data), model_file.extra_of(data)
-        except model_file.ModelFormatError as error:
-            raise CommandError(f"{path}: {error}") from error
-    is_state = isinstance(state, dict) and "scheme" in state
-    scheme = Scheme.from_json(state["scheme"] if is_state else None)
-    return model, state, scheme
-
-
-class RunningScale:
-    """The scales of some columns. The result does not depend on how rows are cut into batches.
-
-    Parameters
-    ----------
-    n_columns : int
-    """
-
-    def __init__(self, n_columns: int) -> None:
-        self._first = np.full(n_columns, np.nan)  # subtracted from all, so that sums stay exact
-        self._count, self._sum, self._squares = np.zeros((3, n_columns))
-        self._mean, self._spread = np.zeros((2, n_columns))  # in force, of values minus the first
-
-    def transform(self, rows: Floats) -> Floats:
-        """Update the scales by rows, NaN where values are missing, and return the rows scaled."""
-        out = np.full_like(rows, np.nan)
-        for j, column in enumerate(rows.T):
-            is_known = ~np.isnan(column)
-            if is_known.any():
-                out[is_known, j] = self._update(j, column[is_known])
-        return out
-
-    def apply(self, rows: Floats) -> Floats:
-        """Return rows scaled by the scales in force, without updating these."""
-        return np.where(
-            np.isnan(rows), np.nan, _ratio(rows - self._first - self._mean, self._spread)
-        )
-
-    def restore(self, j: int, value: float) -> float:
-        """Return the value of column j that `apply` scales to this one."""
-        return float(self._first[j] + self._mean[j] + value * self._spread[j])
-
-    def _update(self, j: int, values: Floats) -> Floats:
-        """Scale each value by the values up to it, or up to the last update."""
-        if np.isnan(self._first[j]):
-            self._first[j] = values[0]
-        values = values - self._first[j]
-        before = int(self._count[j])
-        counts = before + np.arange(1, len(values) + 1)
-        # In order, from the sums before: so they do not depend on how rows are cut.
-        sums = np.cumsum(np.append(self._sum[j], values))[1:]
-        squares = np.cumsum(np.append(self._squares[j], values**2))[1:]
-        self._count[j], self._sum[j], self._squares[j] = counts[-1], sums[-1], squares[-1]
-
-        means = np.append(self._mean[j], sums / counts)
-        spreads = np.append(self._spread[j], _spread(counts, sums, squares))
-        updated = np.maximum(_last_update(counts) - before, 0)  # 0: before this batch
-        self._mean[j], self._spread[j] = means[updated[-1]], spreads[updated[-1]]
-        return _ratio(values - means[updated], spreads[updated])
-
-    def to_json(self) -> dict[str, list[Any]]:
-        """Return the state in values of JSON."""
-        columns = (self._first, self._count, self._sum, self._squares, self._mean, self._spread)
-        lists = [[None if np.isnan(x) else x for x in column.tolist()] for column in columns]
-        return dict(zip(_KEYS, lists, strict=True))
-
-    @classmethod
-    def from_json(cls, state: dict[str, list[Any]]) -> RunningScale:
-        """Restore the result of `to_json`; ValueError if `state` is nothing like it."""
-        first, *rest = (np.array(state[key], dtype=np.float64) for key in _KEYS)
-        if any(values.shape != first.shape or first.ndim != 1 for values in rest):
-            raise ValueError("scales must be lists of one length")
-        if not all(np.isfinite(values).all() for values in rest):
-            raise ValueError("scales must be finite")
-        scale = cls(len(first))
-        scale._first = first
-        scale._count, scale._sum, scale._squares, scale._mean, scale._spread = rest
-        return scale
-
-
-def _last_update(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of values at the last update."""
-    doublings = np.log2(np.maximum(counts, FIRST_UPDATE) / FIRST_UPDATE).astype(np.int64)
-    return np.where(counts < FIRST_UPDATE, counts, FIRST_UPDATE << doublings)
-
-
-def _spread(counts: NDArray[np.int64], sums: Floats, squares: Floats) -> Floats:
-    variance = squares / counts - (sums / counts) ** 2
-    # A variance within the rounding error is 0.
-    return np.where(variance > 1e-12 * squares / counts, np.sqrt(np.maximum(variance, 0)), 0.0)
-
-
-def _ratio(values: Floats, spreads: Floats) -> Floats:
-    return np.divide(values, spreads, out=np.zeros_like(values), where=spreads > 0)
 
 
 def _as_floats(column: Any) -> Floats:
