@@ -21,7 +21,7 @@ COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/tes
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
 .PHONY: demo test test-slow test-recipes lint format bench bench-quick bench-csv bench-quality \
-	bench-quality-quick bench-scaling bench-keyed torture coverage asan tsan \
+	bench-quality-quick bench-scaling bench-keyed bench-serving torture coverage asan tsan \
 	paper paper-quick theory clean
 
 demo: .venv/demo-installed
@@ -110,6 +110,10 @@ bench-scaling: .venv/installed
 # One model for each of 100,000 keys, in 10 % of the memory: a quarter of an hour.
 bench-keyed: .venv/installed
 	$(BIN)/python -m benchmarks.keyed
+
+# The server against a bare route of FastAPI and partial_fit: five minutes; needs wrk.
+bench-serving: .venv/installed
+	$(BIN)/python -m benchmarks.serving
 
 # Broken files, disks, memory and processes: an hour and a half.
 torture: .venv/installed

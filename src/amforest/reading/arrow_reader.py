@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from amforest.reading.batches import RawBlock, Reject, show_row
 from amforest.reading.conversion import DAY, Mask
@@ -40,6 +41,8 @@ class ArrowReader:
     ----------
     file : File
     block_bytes : int
+    text_length : int or None
+        The most bytes of a text; None means no limit.
 
     Attributes
     ----------
@@ -49,8 +52,8 @@ class ArrowReader:
     notes : list of str
     """
 
-    def __init__(self, file: File, block_bytes: int) -> None:
-        self.file = file.name
+    def __init__(self, file: File, block_bytes: int, text_length: int | None = None) -> None:
+        self.file, self._text_length = file.name, text_length
         self.notes: list[str] = []
         self._block_bytes = block_bytes
         self._is_pipe = not file.is_regular
@@ -99,6 +102,11 @@ class ArrowReader:
             values = [_cast(v, c.kind) for v, c in zip(block.values, columns, strict=True)]
             yield replace(block, values=values)
 
+    def check(self) -> None:
+        """Read all columns, and raise `StreamError` if they are damaged or have unusual types."""
+        for _ in self._read(self.names):
+            pass
+
     def _read(self, names: Sequence[str]) -> Iterator[RawBlock]:
         """Yield all rows, with the types of the file."""
         present = [name for name in names if name in self.names] or self.names[:1]
@@ -113,6 +121,7 @@ class ArrowReader:
                     return
                 batch = batch.select(present)
                 is_bad = _find_bad_text(batch)
+                self._check_lengths(batch)
             numbers = np.arange(n_done + 1, n_done + 1 + len(batch))
             rejects = [
                 Reject(self.file, int(numbers[row]), "not UTF-8 text", show_row(batch, row))
@@ -126,6 +135,17 @@ class ArrowReader:
             ]
             show = partial(show_row, batch)
             yield RawBlock(self.file, numbers, values, show, rejects, self._opened.n_read)
+
+    def _check_lengths(self, batch: pa.RecordBatch) -> None:
+        for name, values in zip(batch.schema.names, batch.columns, strict=True):
+            texts = values.dictionary if pa.types.is_dictionary(values.type) else values
+            if self._text_length is None or _kind_of(texts.type) != "category":
+                continue
+            if (pc.max(pc.binary_length(texts)).as_py() or 0) > self._text_length:
+                raise StreamError(
+                    f"{self.file}: column {name!r} has a text of more than {self._text_length:,} "
+                    "bytes"
+                )
 
     @contextmanager
     def _wrap_errors(self, what: str) -> Iterator[None]:

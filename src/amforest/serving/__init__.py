@@ -4,7 +4,7 @@ The server needs the extra `serve`, the client only httpx; so nothing is importe
 The modules of the server, in the order in which they import each other:
 
 - `problems`, `limits`, `access`: errors as problem+json; sizes; tokens and hosts
-- `row_conversion`, `bodies`: rows of requests to rows of a model; JSON, NDJSON and Arrow
+- `arrow_messages`, `row_conversion`, `bodies`: rows of requests to rows of a model
 - `served_model`, `first_rows`: the model with its columns, and its start from the first rows
 - `pending_labels`, `journal`, `model_store`: rows that wait for labels; what survives a crash
 - `measurements`, `writer`: figures for Prometheus and pages; the one thread that learns

@@ -1,4 +1,4 @@
-"""The page of the API at /docs: Swagger UI, whose files come from a package and not the internet."""
+"""The page of the API at /docs: Swagger UI, with files of a package and not of the internet."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def add_api_page(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> None:
 
 def _add_file(app: FastAPI, name: str, kind: str) -> None:
     spec = find_spec("fastapi_offline")
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     path = Path(spec.origin).parent / "static" / name
 
     async def file(request: Request) -> Response:

@@ -139,8 +139,8 @@ def _read_job(service: Service, body: bytes, format: str) -> Job:  # noqa: A002
     served = service.writer.served
     if served is None:
         return Job(1 if given.rows is None else len(given.rows), given)
-    table, labels = convert_labelled(served, given)
-    return Job(len(table), None, table, labels)
+    entry = convert_labelled(served, given)
+    return Job(len(entry[0]), None, entry)
 
 
 async def _learn(service: Service, job: Job, *, waits: bool = True) -> Response:
@@ -163,7 +163,7 @@ async def label(service: Service, request: Request) -> Response:
     service.limits.check_rows(len(ids))
     encoded = served.rows.convert_labels(labels, place)
     rows = service.pending.take(ids)
-    job = Job(len(rows), None, served.rows.table_of(rows), encoded)
+    job = Job(len(rows), None, (served.rows.table_of(rows), encoded))
     try:
         return await _learn(service, job)
     except BaseException:
@@ -370,9 +370,9 @@ def _add_route(app: FastAPI, service: Service, route: Route) -> None:
             return problem.to_response()
         except Exception:
             logger.exception("%s failed", path)
-            problem = Problem(500, "an error of the server, which its log describes")
-            measurements.reject(path, 500, None, problem.detail)
-            return problem.to_response()
+            failure = Problem(500, "an error of the server, which its log describes")
+            measurements.reject(path, 500, None, failure.detail)
+            return failure.to_response()
         finally:
             measurements.observe(path, time.perf_counter() - start)
 

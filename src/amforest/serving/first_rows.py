@@ -22,8 +22,9 @@ from amforest.reading import (
     open_stream,
 )
 from amforest.serving.bodies import Given
+from amforest.serving.limits import Limits
 from amforest.serving.problems import Problem
-from amforest.serving.row_conversion import JsonRow
+from amforest.serving.row_conversion import JsonRow, opened_arrow
 from amforest.serving.served_model import check_model
 
 ADAPTIVE, AMF = "adaptive", "amf"  # the families of models
@@ -54,15 +55,17 @@ class NewModel:
     options: dict[str, Any]
     types: dict[str, str]
 
-    def build(self, given: Given) -> tuple[Any, Scheme, list[str]]:
+    def build(self, given: Given, limits: Limits) -> tuple[Any, Scheme, list[str]]:
         """Return a model for the first rows, its scheme, and notes for the user."""
+        if given.arrow is not None:
+            with opened_arrow(given.arrow, limits) as reader:
+                reader.check()
         source, format = self._source(given)  # noqa: A001
         try:
-            types = {name: kind for name, kind in self.types.items()}
-            stream = open_stream(source, format=format, types=types, target=self.target)
+            stream = open_stream(source, format=format, types=self.types, target=self.target)
             with stream:
                 batches = [batch for batch in stream if len(batch) or batch.rejects]
-                kinds, notes = drop_unique_text(stream.columns, {self.target, *types})
+                kinds, notes = drop_unique_text(stream.columns, {self.target, *self.types})
                 notes = stream.notes + notes
             rejects = [reject for batch in batches for reject in batch.rejects]
             if rejects:
@@ -75,7 +78,6 @@ class NewModel:
             scheme = Scheme.infer(batches[0].X, y, self.target, kinds, task=self.task)
         except StreamError as error:
             raise Problem(422, str(error), field=self.target) from error
-        scheme.kinds = {name: kind for name, kind in kinds.items()}
         if (self.family or ADAPTIVE) == ADAPTIVE:
             scheme.scale = None
         is_class = scheme.task == CLASSIFICATION
@@ -103,15 +105,15 @@ class NewModel:
 
     def _check_task(self, y: Any) -> None:
         """Refuse to guess: few whole numbers may be classes, or numbers."""
-        if self.task is None and y.dtype.kind == "f" and len(y) < ROWS_FOR_TASK:
-            if (y == np.rint(y)).all():
-                raise Problem(
-                    422,
-                    f"the first {len(y):,} labels are whole numbers, which may be classes or "
-                    f"numbers: send at least {ROWS_FOR_TASK} rows first, or start the server with "
-                    "--task",
-                    field="labels",
-                )
+        if self.task is not None or y.dtype.kind != "f" or len(y) >= ROWS_FOR_TASK:
+            return
+        if (y == np.rint(y)).all():
+            raise Problem(
+                422,
+                f"the first {len(y):,} labels are whole numbers, which may be classes or numbers: "
+                f"send at least {ROWS_FOR_TASK} rows first, or start the server with --task",
+                field="labels",
+            )
 
 
 def load_model(path: str, target: str | None) -> tuple[Any, Any]:

@@ -177,7 +177,8 @@ def encode_entry(entry: Entry, target: str) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, whole.schema) as writer:
         writer.write_batch(whole)
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def decode_entry(data: bytes, served: ServedModel) -> Entry:

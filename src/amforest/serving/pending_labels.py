@@ -56,7 +56,7 @@ class PendingLabels:
             self._rows.popitem(last=False)
 
     def take(self, ids: Sequence[str]) -> list[Values]:
-        """Return the rows of ids, and forget them; `Problem` if one is not there, and none is taken.
+        """Return the rows of ids, and forget them; `Problem`, and none is taken, if one is absent.
 
         Each id has one label: a second one is refused.
         """

@@ -13,7 +13,7 @@ MEDIA_TYPE = "application/problem+json"
 MOST_LISTED = 10  # errors of one request
 
 
-class Problem(Exception):
+class Problem(Exception):  # noqa: N818  # the word of RFC 9457
     """A request that is refused.
 
     Parameters

@@ -16,7 +16,8 @@ from amforest.reading import CLASSIFICATION, Column, Scheme, StreamError, expand
 from amforest.reading.arrow_reader import ArrowReader
 from amforest.reading.batches import convert_block
 from amforest.reading.conversion import MISSING
-from amforest.reading.sources import EmptyFileError, File
+from amforest.reading.sources import File
+from amforest.serving.arrow_messages import check_messages
 from amforest.serving.limits import Limits
 from amforest.serving.problems import Problem, invalid_rows
 
@@ -87,7 +88,7 @@ class RowConverter:
         self, body: bytes, *, has_labels: bool
     ) -> tuple[pa.RecordBatch, NDArray[Any] | None]:
         """Convert a stream of Arrow; with labels, one of its columns is the target."""
-        with _opened(body) as reader:
+        with opened_arrow(body, self._limits) as reader:
             self._limits.check_columns(len(reader.names))
             target = self.scheme.target if has_labels else None
             if has_labels and target not in reader.names:
@@ -108,7 +109,6 @@ class RowConverter:
         self._limits.check_rows(n_rows)
         table = pa.Table.from_batches(tables).unify_dictionaries().combine_chunks()
         whole = table.to_batches()[0]
-        self._check_lengths(whole)
         labels = None
         if has_labels:
             given = whole.column(self.scheme.target)
@@ -171,14 +171,6 @@ class RowConverter:
                 text = texts[i] if texts else str(values[i])
                 faults.append((i, column.explain(text or "")[0]))
         return converted, faults
-
-    def _check_lengths(self, table: pa.RecordBatch) -> None:
-        for name, values in zip(table.schema.names, table.columns, strict=True):
-            if pa.types.is_dictionary(values.type) and len(values.dictionary):
-                longest = max(map(len, values.dictionary.to_pylist()))
-                if longest > self._text_length:
-                    text = f"a text has more than {self._text_length:,} characters"
-                    raise Problem(422, f"column {name!r}: {text}", field=name)
 
     def _select(self, table: pa.RecordBatch) -> pa.RecordBatch:
         return (expand_dates(table) if self._expands else table).select(self.scheme.names)
@@ -256,19 +248,20 @@ class RowConverter:
         return pa.RecordBatch.from_arrays(arrays, names=self.scheme.names)
 
 
-class _opened:  # noqa: N801  # used as a function
+class opened_arrow:  # noqa: N801  # used as a function
     """A reader of a stream of Arrow, whose errors are problems."""
 
-    def __init__(self, body: bytes) -> None:
-        self._body = body
+    def __init__(self, body: bytes, limits: Limits) -> None:
+        self._body, self._limits = body, limits
 
     def __enter__(self) -> ArrowReader:
+        if not self._body:
+            raise Problem(422, "the body is empty: give at least one row", field="rows")
+        check_messages(self._body, self._limits)
+        file = File("the body", io.BytesIO(self._body), "arrow")
         try:
-            self._reader = ArrowReader(
-                File("the body", io.BytesIO(self._body), "arrow"), BLOCK_BYTES
-            )
-        except EmptyFileError:
-            raise Problem(422, "the body is empty: give at least one row", field="rows") from None
+            # UTF-8 has up to four bytes for a character.
+            self._reader = ArrowReader(file, BLOCK_BYTES, 4 * self._limits.text_length)
         except StreamError as error:
             raise Problem(400, str(error)) from error
         return self._reader

@@ -10,9 +10,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from amforest.serving.access import LOOPBACK, Access
 from amforest.serving.application import Service, build_application
@@ -118,8 +120,20 @@ def _run(settings: ServerSettings, writer: Writer, listener: socket.socket) -> N
         _note("nothing is saved: add --checkpoint FOLDER to keep what is learned")
     if not is_local and settings.token is None:
         _note("everybody who reaches this port may teach the model: add --token")
-    config = uvicorn.Config(
-        build_application(service),
+    config = configure(build_application(service))
+    name = f"[{host}]" if ":" in host else host
+    print(f"Serving on http://{name}:{port}", flush=True)
+    _Server(config).run(sockets=[listener])
+
+
+def configure(application: ASGIApp) -> uvicorn.Config:
+    """Return how an application is served, and prepare this process for it."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()  # what is there now stays: no need to visit it again and again
+    gc.set_threshold(50_000, 20, 50)
+    return uvicorn.Config(
+        application,
         http=LimitedProtocol,
         loop="uvloop",
         ws="none",
@@ -130,13 +144,6 @@ def _run(settings: ServerSettings, writer: Writer, listener: socket.socket) -> N
         timeout_keep_alive=75,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    sys.setswitchinterval(SWITCH_SECONDS)
-    gc.collect()
-    gc.freeze()  # what is there now stays: no need to visit it again and again
-    gc.set_threshold(50_000, 20, 50)
-    name = f"[{host}]" if ":" in host else host
-    print(f"Serving on http://{name}:{port}", flush=True)
-    _Server(config).run(sockets=[listener])
 
 
 def add_gauges(service: Service) -> None:
@@ -169,7 +176,7 @@ def add_gauges(service: Service) -> None:
         add(
             f"amforest_recent_{name}",
             f"{name} of the last 1,000 rows, each predicted before it was learned",
-            lambda name=name: of_window(name),
+            partial(of_window, name),
         )
     add("amforest_drift_alarms", "Drifts since the start", of_drift)
     add("amforest_queue_rows", "Rows that wait to be learned", lambda: writer.n_waiting)

@@ -12,15 +12,12 @@ from dataclasses import dataclass, field
 from threading import Condition, Thread
 from typing import Any
 
-import pyarrow as pa
-from numpy.typing import NDArray
-
 from amforest.reading import Scheme
 from amforest.serving.bodies import Given
 from amforest.serving.first_rows import NewModel
 from amforest.serving.limits import Limits
 from amforest.serving.measurements import Measurements
-from amforest.serving.model_store import ModelStore
+from amforest.serving.model_store import Entry, ModelStore
 from amforest.serving.problems import Problem
 from amforest.serving.served_model import ServedModel
 
@@ -39,7 +36,7 @@ class Job:
     n_rows : int
     given : Given or None
         Rows that are not converted, because the model did not exist yet.
-    table, labels
+    entry : tuple of table and labels, or None
         Rows that are converted.
     recorded : Future
         Done as soon as the rows will survive: in the journal if there is one, else learned.
@@ -49,8 +46,7 @@ class Job:
 
     n_rows: int
     given: Given | None = None
-    table: pa.RecordBatch | None = None
-    labels: NDArray[Any] | None = None
+    entry: Entry | None = None
     recorded: Future[None] = field(default_factory=Future)
     learned: Future[int] = field(default_factory=Future)
 
@@ -102,9 +98,9 @@ class Writer:
     # Called by other threads
 
     def start(self, model: Any = None, state: dict[str, Any] | None = None) -> None:
-        """Load or take the model, replay the journal, and start to learn; errors are raised here."""
+        """Take the model, replay the journal, and start to learn; errors are raised here."""
         opened: Future[None] = Future()
-        self._start = model, state, opened
+        self._start_with = model, state or {}, opened
         self._thread.start()
         opened.result()
 
@@ -162,7 +158,7 @@ class Writer:
     # The thread
 
     def _run(self) -> None:
-        model, state, opened = self._start
+        model, state, opened = self._start_with
         try:
             self._store.open()
             if model is not None:
@@ -217,34 +213,33 @@ class Writer:
         n_rows = {id(job): job.n_rows for job in jobs}
         ready = self._admit(jobs)
         try:
-            self._store.record([(job.table, job.labels) for job in ready])
+            self._store.record([entry for job, entry in ready])
         except OSError as error:
             logger.error("the journal cannot be written: %s", error)
             text = f"the rows cannot be written to disk ({error.strerror}), and were not learned"
-            for job in ready:
+            for job, _ in ready:
                 job.fail(Problem(507, text))
             ready = []
         if self._store.durable:
-            for job in ready:
+            for job, _ in ready:
                 job.recorded.set_result(None)
-        for job in ready:
-            self._learn(job)
+        for job, entry in ready:
+            self._learn(job, entry)
         with self._changed:
             self.n_waiting -= sum(n_rows.values())
 
-    def _admit(self, jobs: list[Job]) -> list[Job]:
+    def _admit(self, jobs: list[Job]) -> list[tuple[Job, Entry]]:
         """Return the jobs whose rows the model can learn; the others fail."""
         ready = []
         known: set[Any] | None = None
         for job in jobs:
             try:
-                if job.table is None:
-                    self._convert(job)
+                entry = job.entry or self._convert(job)
                 served = self.served
                 assert served is not None
                 if served.is_classifier:
                     known = served.known_classes() if known is None else known
-                    new = served.new_classes(job.labels, known)
+                    new = served.new_classes(entry[1], known)
                     if len(known) + len(new) > self._limits.classes:
                         raise Problem(
                             422,
@@ -254,7 +249,7 @@ class Writer:
                             field="labels",
                         )
                     known |= new
-                ready.append(job)
+                ready.append((job, entry))
             except Problem as problem:
                 job.fail(problem)
             except OSError as error:  # of the first checkpoint
@@ -266,26 +261,27 @@ class Writer:
                 job.fail(error)
         return ready
 
-    def _convert(self, job: Job) -> None:
+    def _convert(self, job: Job) -> Entry:
         """Convert rows that came before the model existed; build it from them if need be."""
         assert job.given is not None
         if self.served is None:
-            model, scheme, notes = self._new_model.build(job.given)
+            model, scheme, notes = self._new_model.build(job.given, self._limits)
             served = ServedModel(model, scheme, self._limits)
-            job.table, job.labels = convert_labelled(served, job.given)
+            entry = convert_labelled(served, job.given)
             self.notes += notes
             self._serve(served, None)
         else:
-            job.table, job.labels = convert_labelled(self.served, job.given)
-        job.n_rows = len(job.table)
+            entry = convert_labelled(self.served, job.given)
+        job.n_rows = len(entry[0])
+        return entry
 
-    def _learn(self, job: Job) -> None:
+    def _learn(self, job: Job, entry: Entry) -> None:
         served = self.served
         assert served is not None
         start = time.perf_counter()
         self._store.sequence += 1
         try:
-            served.learn(job.table, job.labels)
+            served.learn(*entry)
         except Exception as error:  # the model stays as it was; a replay fails alike
             logger.exception("rows could not be learned")
             job.fail(error)
@@ -307,7 +303,7 @@ class Writer:
             self._store.postpone()
 
 
-def convert_labelled(served: ServedModel, given: Given) -> tuple[pa.RecordBatch, NDArray[Any]]:
+def convert_labelled(served: ServedModel, given: Given) -> Entry:
     """Convert the rows of a request, and their labels."""
     if given.rows is None:
         table, labels = served.rows.convert_arrow(given.arrow or b"", has_labels=True)
