@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -23,6 +22,7 @@ from amforest import AdaptiveAMFClassifier
 from amforest.cli.consume import Places, consume
 from amforest.cli.settings import Settings
 from amforest.serving.brokers.consumer import ConsumerOptions
+from running_server import FORKS
 
 SECONDS = 30.0  # to wait for servers and messages on a busy machine
 OUTPUT = {"redis": "predictions", "mqtt": "predictions"}
@@ -264,16 +264,7 @@ def start_consumer(
     places: Places, folder: Path, *, kill: tuple[str, str, str, int] | None = None, **options: Any
 ) -> Any:
     """Start a consumer in a process of its own; see `kill_at`."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        [
-            "amforest.cli.consume",
-            "amforest.evaluation",
-            "amforest.serving.brokers.redis_broker",
-            "amforest.serving.brokers.mqtt_broker",
-        ]
-    )
-    process = context.Process(target=_consume_in_process, args=(places, folder, kill, options))
+    process = FORKS.Process(target=_consume_in_process, args=(places, folder, kill, options))
     process.start()
     return process
 

@@ -4,10 +4,13 @@ import fcntl
 import json
 import os
 import signal
+import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
+from amforest.cli.app import app
 from amforest.cli.console import CommandError
 from amforest.cli.consume import Places, open_broker
 from amforest.model_io import newest_checkpoint
@@ -203,6 +206,52 @@ def test_without_ids_messages_are_told_apart_by_the_broker(server, kind, folder)
         assert process.exitcode == -signal.SIGKILL
     run_consumer(server.places(), folder, id_field=None)
     assert model_in(folder) == learn_directly(same).to_bytes()
+
+
+@pytest.mark.slow
+def test_rows_are_learned_once_after_60_kills_at_random_moments(kind):
+    import consumers
+
+    result = consumers.kill_many(kind, 60, lambda label, done, total: None)
+    assert result.passed, result.details
+
+
+def test_the_command_continues_a_model_of_numbers_with_intervals(server, kind, folder, tmp_path):
+    rows = [{"x": i * 0.618 % 1, "y": round(3 * (i * 0.618 % 1), 4)} for i in range(160)]
+    path = tmp_path / "first.ndjson"
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows[:100]))
+    saved = str(tmp_path / "first.amf")
+    runner = CliRunner()
+    assert runner.invoke(app, ["run", str(path), "-t", "y", "-q", "--save", saved]).exit_code == 0
+    source = ["--stream", "rows"] if kind == "redis" else ["--topic", "rows/#"]
+    command = ["consume", server.url, *source, "-t", "y", "-o", OUTPUT[kind]]
+    command += ["--checkpoint", str(folder), "--model", saved]
+    assert runner.invoke(app, [*command, "--idle", "0"]).exit_code == 0
+    server.send(rows[100:])
+    while len(found := server.received(OUTPUT[kind])) < 60:
+        result = runner.invoke(app, [*command, "--idle", "0.3"])
+        assert result.exit_code == 0, result.output
+    low, middle, high = (float(found[-1][name]) for name in ("lower", "prediction", "upper"))
+    assert low < middle < high
+    assert middle == pytest.approx(rows[-1]["y"], abs=0.2)
+    assert runner.invoke(
+        app, ["run", str(path), "-t", "y", "-q", "--checkpoint", str(folder)]
+    ).exit_code
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "option"),
+    [("redis://x", "redis", "--stream"), ("mqtt://x", "paho", "--topic")],
+)
+def test_an_absent_extra_is_named(url, module, option, monkeypatch, tmp_path):
+    loaded = f"amforest.serving.brokers.{url.partition(':')[0]}_broker"
+    for name in [name for name in sys.modules if name.split(".")[0] == module or name == loaded]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    command = ["consume", url, option, "rows", "-t", "y", "--checkpoint", str(tmp_path)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert f"pip install 'amforest[{url.partition(':')[0]}]'" in result.output
 
 
 def test_a_folder_continues_only_the_same_run(server, kind, folder):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from amforest.model_io import Checkpoint, newest_checkpoint
 from amforest.model_io.interrupts import Interrupts
@@ -27,6 +27,7 @@ WAIT = 0.25  # seconds for messages, after which signals are noticed
 FIRST_DELAY, LONGEST_DELAY = 0.1, 30.0  # seconds until the broker is tried again
 KEY = "consumer"  # of what is saved with the model
 
+Given = ParamSpec("Given")
 Value = TypeVar("Value")
 
 
@@ -115,7 +116,7 @@ class Consumer:
             stack.enter_context(self._interrupts)
             state = self._resume(stack)
             try:
-                self._patiently(lambda: self._broker.open(self._position, state))
+                self._patiently(self._broker.open, self._position, state)
                 self._consume(stack)
                 self._save()
             except _Stopped:
@@ -130,14 +131,14 @@ class Consumer:
         latest = time.monotonic()
         while not self._interrupts.received:
             n_most = min(self._options.block, self._n_until_due())
-            messages = self._patiently(lambda n=n_most: self._broker.fetch(n, WAIT))
+            messages = self._patiently(self._broker.fetch, n_most, WAIT)
             if messages:
                 self._position = messages[-1].position
                 self.n_messages += len(messages)
                 results = self._learner.process(messages)
                 if self._checkpoint is None and self._learner.model is not None:
                     self._save_to_folder(stack, self._learner.model)
-                self._patiently(lambda r=results: self._broker.publish(r.predictions, r.rejects))
+                self._patiently(self._broker.publish, results.predictions, results.rejects)
                 latest = time.monotonic()
             if self._is_due():
                 self._save()
@@ -224,12 +225,14 @@ class Consumer:
 
     # The broker
 
-    def _patiently(self, call: Callable[[], Value]) -> Value:
+    def _patiently(
+        self, call: Callable[Given, Value], *args: Given.args, **options: Given.kwargs
+    ) -> Value:
         """Call until the broker can be reached; `_Stopped` if a signal comes before."""
         delay, was_away = FIRST_DELAY, False
         while True:
             try:
-                value = call()
+                value = call(*args, **options)
             except BrokerError as error:
                 if self._interrupts.received:
                     raise _Stopped from error

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from paho.mqtt import client as mqtt
+from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
@@ -96,7 +97,7 @@ class MqttBroker:
         self._refusal: str | None = None
         self._n_published = self._n_confirmed = 0
         self._client = mqtt.Client(
-            mqtt.CallbackAPIVersion.VERSION2,
+            CallbackAPIVersion.VERSION2,
             client_id=client_id,
             protocol=mqtt.MQTTv5,
             manual_ack=True,
@@ -199,14 +200,15 @@ class MqttBroker:
         messages: list[Message] = []
         entries: list[tuple[int, bytes]] = []
         for _, message in received:
-            key = message.mid, _digest(message.topic, message.payload)
+            payload = bytes(message.payload)
+            key = message.mid, _digest(message.topic, payload)
             if message.qos and message.dup and key in self._recent:
                 continue  # sent again
             if message.qos:
                 self._recent.append(key)
             self._number += 1
             entries.append((self._number, _encode(message)))
-            messages.append(read_payload(self._number, str(self._number), message.payload))
+            messages.append(read_payload(self._number, str(self._number), payload))
         assert self._journal is not None
         if entries:
             self._journal.append(entries)
