@@ -162,10 +162,10 @@ class _Progress:
 
     def status(self) -> Status:
         learner, now = self._learner, time.monotonic()
-        if learner.model is None:
-            return Status(rows=0, rejected=0)
         if self._n_before is None:
             self._n_before = learner.n_rows
+        if learner.model is None:
+            return Status()
         if now - self._size_at >= SECONDS_BETWEEN_STATS and learner.evaluator.n_rows:
             self._size, self._size_at = size_of(learner.model), now
         return Status(

@@ -75,7 +75,7 @@ class Consumer:
         It may have a model to start with, if the folder has no checkpoint.
     options : ConsumerOptions
     after_block : callable
-        Called after each block of messages, and while none comes.
+        Called at the start, after each block of messages, and while none comes.
     note : callable
         Called with what the user should know.
 
@@ -120,14 +120,15 @@ class Consumer:
                 self._consume(stack)
                 self._save()
             except _Stopped:
-                n_lost = self.n_messages - self.n_saved
-                self._note(
-                    f"stopped while {self._broker.name} could not be reached: {n_lost:,} messages "
-                    "since the newest checkpoint will be learned again"
-                )
+                if n_new := self.n_messages - self.n_saved:
+                    self._note(
+                        f"{n_new:,} messages since the newest checkpoint will be learned again: "
+                        f"{self._broker.name} cannot be reached"
+                    )
             return self._interrupts.exit_status
 
     def _consume(self, stack: ExitStack) -> None:
+        self._after_block()
         latest = time.monotonic()
         while not self._interrupts.received:
             n_most = min(self._options.block, self._n_until_due())
@@ -237,13 +238,13 @@ class Consumer:
                 if self._interrupts.received:
                     raise _Stopped from error
                 if not was_away:
-                    self._note(f"{self._broker.name} cannot be reached, trying again: {error}")
+                    self._note(f"trying to reach {self._broker.name} again: {error}")
                 was_away = True
                 self._sleep(delay)
                 delay = min(2 * delay, LONGEST_DELAY)
             else:
                 if was_away:
-                    self._note(f"{self._broker.name} can be reached again")
+                    self._note(f"connected to {self._broker.name} again")
                 return value
 
     def _sleep(self, seconds: float) -> None:

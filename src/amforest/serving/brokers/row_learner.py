@@ -170,6 +170,9 @@ class RowLearner:
         """
         results = Results()
         if self.model is None:
+            if not self._held:
+                n_first = self._options.first
+                self._note(f"the model is built once there are {n_first:,} labels: messages wait")
             self._held += messages
             if not self._is_enough():
                 return results
@@ -181,11 +184,6 @@ class RowLearner:
         self.n_rows += len(steps)
         self.n_rejected += len(results.rejects)
         return results
-
-    @property
-    def n_held(self) -> int:
-        """The number of messages that wait for the model to be built."""
-        return len(self._held)
 
     def _plan(self, messages: Sequence[Message], results: Results) -> list[_Step]:
         """Return the rows to predict or learn; what cannot be is rejected."""
