@@ -128,6 +128,10 @@ class RedisServer(Server):
                 row["probabilities"] = json.loads(row["probabilities"])
         return rows
 
+    def count(self, stream: str) -> int:
+        """Return the number of entries of a stream."""
+        return int(self.client.xlen(stream))
+
     def places(self, **options: Any) -> Places:
         return Places(self.url, **{"stream": "rows", "output": OUTPUT["redis"]} | options)
 
@@ -188,6 +192,10 @@ class MqttServer(Server):
     def received(self, topic: str) -> list[dict[str, Any]]:
         with self._lock:
             return [row for where, row in self._messages if where == topic]
+
+    def count(self, topic: str) -> int:
+        """Return the number of messages of a topic."""
+        return len(self.received(topic))
 
     def places(self, **options: Any) -> Places:
         return Places(self.url, **{"topic": "rows/#", "output": OUTPUT["mqtt"]} | options)

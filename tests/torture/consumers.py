@@ -25,8 +25,8 @@ from broker_servers import (
 
 TITLE = "killed consumers"
 SEED = int(os.environ.get("TORTURE_SEED", "0"))
-ROWS_PER_KILL = 60
-LONGEST = 0.6  # seconds from the start of a process to its kill
+ROWS_PER_KILL = 100
+LONGEST = 0.2  # seconds from a prediction, or the start of a process, to its kill
 
 
 def check(server: Any, kind: str, folder: Path, rows: list[dict[str, Any]]) -> str:
@@ -55,20 +55,20 @@ def kill_many(kind: str, count: int, report: Report) -> Result:
         try:
             run_consumer(server.places(), folder, idle=0)
             for number in range(count):
-                new = [row(len(rows) + i) for i in range(ROWS_PER_KILL)]
-                rows += new
-                server.send(new)
-                n_before = len(server.received(OUTPUT[kind]))
-                process = start_consumer(server.places(), folder, idle=None, block=10)
+                rows += [row(len(rows) + i) for i in range(ROWS_PER_KILL)]
+                server.send(rows[-ROWS_PER_KILL:])
+                n_before = server.count(OUTPUT[kind])
+                process = start_consumer(server.places(), folder, idle=None, block=5)
+                if number % 4:  # else at any moment, such as the start
+                    wait_for(lambda n=n_before: server.count(OUTPUT[kind]) > n, "a prediction")
                 time.sleep(moments.uniform(0, LONGEST))
                 process.kill()
                 process.join(30)
-                n_after = len(server.received(OUTPUT[kind]))
-                n_amid += (
-                    n_before < n_after and server.received(OUTPUT[kind])[-1]["id"] != new[-1]["id"]
-                )
+                newest = {p["id"] for p in server.received(OUTPUT[kind])}
+                n_amid += rows[-1]["id"] not in newest and server.count(OUTPUT[kind]) > n_before
                 report(f"{kind}: kills", number + 1, count)
-            run_consumer(server.places(), folder, idle=2.0)
+            while rows[-1]["id"] not in {p["id"] for p in server.received(OUTPUT[kind])}:
+                run_consumer(server.places(), folder, idle=0.5)
             problem = check(server, kind, folder, rows)
         finally:
             server.stop()
