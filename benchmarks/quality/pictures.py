@@ -201,7 +201,7 @@ def change(path: Path, curve: Mapping[str, Any]) -> None:
         axes.plot(rows[_SMOOTH - 1 :], means, color="#00497A", linewidth=1.5)
         axes.set(ylabel=f"{label},\nlast {_SMOOTH} rows", xlim=(0, len(y)))
     cover.axhline(0.9, color="0.35", linewidth=1)
-    cover.yaxis.set_major_formatter(PercentFormatter(1, 0))
+    cover.yaxis.set_major_formatter(PercentFormatter(1))
     cover.set_xlabel("rows learned")
     for axes in (top, width, cover):
         axes.axvline(half, color="0.35", linewidth=1, linestyle=(0, (4, 3)), zorder=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ class PredictiveDistribution:
     For each row it is that of m + s T: the mean m and the scale s are the row's, and T is a mixture
     of Student-t distributions of several widths and degrees of freedom, with weights that follow
     the errors of the last rows. All methods are vectorised over the rows: an argument has shape
-    (n_rows,), or can be broadcast to it.
+    (n_rows,), or is one number for all rows.
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ class PredictiveDistribution:
         ----------
         q : array-like of shape (n_rows,), or a number, in [0, 1]
         """
-        levels = np.broadcast_to(np.asarray(q, dtype=np.float64), self._mean.shape)
+        levels = self._by_row("q", q)
         if not ((levels >= 0) & (levels <= 1)).all():
             raise ValueError(f"q is {q!r}; it must lie in [0, 1]")
         return self._mean + self._scale * self._by_blocks(_ppf, levels)
@@ -146,13 +148,16 @@ class PredictiveDistribution:
         Parameters
         ----------
         size : int, default=None
-            How many for each row. None means one.
+            How many for each row. None means one, without an axis for it.
         random_state : int, RandomState instance or None, default=None
 
         Returns
         -------
         ndarray of shape (n_rows,) or (size, n_rows)
         """
+        is_count = isinstance(size, Integral) and not isinstance(size, bool) and size >= 0
+        if not (size is None or is_count):
+            raise ValueError(f"size is {size!r}; it must be None or a whole number, at least 0")
         rng = check_random_state(random_state)
         n_draws = 1 if size is None else int(size)
         steps = np.cumsum(self._weights, axis=1)
@@ -173,9 +178,7 @@ class PredictiveDistribution:
         -------
         ndarray of shape (n_rows, n_quantiles)
         """
-        levels = np.asarray(q, dtype=np.float64)
-        if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
-            raise ValueError(f"q is {q!r}; it must be a number or a list of numbers within (0, 1)")
+        levels = check_levels(q)
         corrected = self._corrected(levels)
         if len(self) == 1:  # all at once, which is faster
             t = _ppf(corrected[0], np.repeat(self._weights, len(levels), axis=0))[None]
@@ -194,9 +197,24 @@ class PredictiveDistribution:
         return by_rows.reshape(len(rows), len(q))[which.ravel()]
 
     def _standardised(self, y: ArrayLike) -> Floats:
-        labels = np.asarray(y, dtype=np.float64)
-        distances: Floats = (labels - self._mean) / self._scale
+        distances: Floats = (self._by_row("y", y) - self._mean) / self._scale
         return np.clip(distances, -1e100, 1e100)
+
+    def _by_row(self, name: str, values: ArrayLike) -> Floats:
+        """Return the number for each row that an argument holds."""
+        try:
+            numbers = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{name} must be a number, or a number for each row: {error}"
+            ) from None
+        n_rows = len(self)
+        if numbers.shape not in ((), (1,), (n_rows,)):
+            raise ValueError(
+                f"{name} has shape {numbers.shape}; it must be one number, or have shape "
+                f"({n_rows},): a number for each row"
+            )
+        return np.broadcast_to(numbers, (n_rows,))
 
     def _by_blocks(self, call: Any, values: Floats) -> Floats:
         values = np.broadcast_to(values, self._mean.shape)
@@ -205,6 +223,16 @@ class PredictiveDistribution:
             block = slice(start, start + _BLOCK)
             result[block] = call(values[block], self._weights[block])
         return result
+
+
+def check_levels(q: ArrayLike) -> Floats:
+    """Return the levels of quantiles; ValueError unless they are some numbers within (0, 1)."""
+    levels = np.empty(0)
+    with suppress(TypeError, ValueError):
+        levels = np.asarray(q, dtype=np.float64)
+    if levels.ndim != 1 or not levels.size or not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(f"q is {q!r}; it must be a number or a list of numbers within (0, 1)")
+    return levels
 
 
 def _cdf(t: Floats, weights: Floats) -> Floats:

@@ -33,7 +33,7 @@ from amforest._forest.estimator import Estimator
 from amforest._forest.inputs import Features, argument_named
 from amforest._forest.limits import LARGEST_LABEL
 from amforest._forest.losses import Floats
-from amforest.distribution import PredictiveDistribution
+from amforest.distribution import PredictiveDistribution, check_levels
 
 
 class ForestRegressor(RegressorMixin, Estimator):
@@ -497,6 +497,50 @@ class AdaptiveAMFRegressor(ForestRegressor):
 
     # Test, then train
 
+    @overload
+    def partial_fit_predict(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = ...,
+        *,
+        return_std: Literal[False] = ...,
+    ) -> Floats: ...
+    @overload
+    def partial_fit_predict(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = ...,
+        *,
+        return_std: Literal[True],
+    ) -> tuple[Floats, Floats]: ...
+    def partial_fit_predict(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        return_std: bool = False,
+    ) -> Floats | tuple[Floats, Floats]:
+        """Test, then train: predict each row just before it is learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+        return_std : bool, default=False
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or a pair of them
+            Entry i is what `predict` returned after rows 0 to i - 1 were learned; the mean is 0
+            before the first row.
+        """
+        dist = self.partial_fit_predict_dist(X, y, sample_weight)
+        return (dist.mean(), dist.std()) if return_std else dist.mean()
+
     def partial_fit_predict_dist(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> PredictiveDistribution:
@@ -512,6 +556,30 @@ class AdaptiveAMFRegressor(ForestRegressor):
         PredictiveDistribution
         """
         return PredictiveDistribution(self._test_then_train(X, y, sample_weight))
+
+    def partial_fit_predict_quantiles(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        q: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> Floats:
+        """Test, then train: predict quantiles of each row just before it is learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+        q : float or array-like of shape (n_quantiles,), within (0, 1)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_quantiles)
+            As in `predict_quantiles`.
+        """
+        levels = check_levels(np.atleast_1d(q))
+        quantiles = self.partial_fit_predict_dist(X, y, sample_weight).quantiles(levels)
+        return quantiles if np.ndim(q) else quantiles[:, 0]
 
     def partial_fit_predict_interval(
         self,

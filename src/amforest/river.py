@@ -676,7 +676,7 @@ class AdaptiveAMFRegressor(_Regressor):
 
     @property
     def memory_weights_(self) -> Floats:
-        """The weights of these in the mixer; AttributeError before any data."""
+        """The parts of these in the predicted mean; AttributeError before any data."""
         return self._model.memory_weights_
 
     @classmethod

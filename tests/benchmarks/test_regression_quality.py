@@ -1,11 +1,15 @@
 """The parts of the quality benchmark that compute figures of regressors."""
 
+import re
+
+import matplotlib as mpl
 import numpy as np
 import pytest
 from benchmarks.quality import kept, regression_runs
 from benchmarks.quality.bars import Check
 from benchmarks.quality.checks import checks
 from benchmarks.quality.measuring import BY_REQUEST, SECTIONS, sections_of
+from benchmarks.quality.pictures import change
 from benchmarks.quality.plan import QUICK
 from benchmarks.quality.regression_contenders import EVERYONE, REGRESSORS
 from benchmarks.quality.regression_distribution import UNSCORED, coverage, running_normal
@@ -238,3 +242,16 @@ def test_the_page_shows_losses_as_plainly_as_wins():
     assert "| friedman1 | 3 | 4 | 3 | **2** | 5 |" in text
     assert "it is above 1: friedman1 (1.500)" in text
     assert regression_part(Results()) == ""
+
+
+def test_ticks_of_the_coverage_are_labelled_with_what_they_are(tmp_path):
+    """They were rounded to whole numbers: 87.5 % to 88%, and 92.5 % to 92%."""
+    is_outside = np.arange(2_000) % np.where(np.arange(2_000) < 1_000, 22, 8) == 0
+    curve = {"y": 2.0 * is_outside, "mean": np.zeros(2_000)}
+    curve |= {"lower": np.full(2_000, -1.0), "upper": np.ones(2_000)}
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        change(tmp_path / "change.svg", curve)
+    labels = re.findall(r">([\d.]+)%<", (tmp_path / "change.svg").read_text())
+    steps = np.diff([float(label) for label in labels])
+    assert len(steps) >= 2
+    np.testing.assert_allclose(steps, steps[0])

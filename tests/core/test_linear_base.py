@@ -110,6 +110,21 @@ def test_features_are_clipped_to_the_remembered_range():
     )
 
 
+def test_a_base_is_frozen_until_the_next_regrow():
+    X, y, _ = rows(100, 2)
+    forest = adaptive_regressor(2, groups=[BASED], n_estimators=1)
+    seen: dict[int, set[bytes]] = {}  # all bases after so many regrows
+    for i in range(100):
+        forest.learn(X[i : i + 1], y[i : i + 1], 1)
+        arrays = forest.state()["trees"]
+        names = [name for name in arrays if name.startswith("base_")]
+        base = b"".join(arrays[name].tobytes() for name in names)
+        seen.setdefault(int(forest.n_regrows[0]), set()).add(base)
+    assert [*seen] == [0, 1, 2, 3]  # at rows 16, 32 and 64
+    assert all(len(bases) == 1 for bases in seen.values())
+    assert len(set.union(*seen.values())) == 4
+
+
 def test_constant_features_and_features_without_values_have_no_slope():
     X, y, weight = rows(N_ROWS, 4)
     X[:, 1], X[:, 2] = 3.3, np.nan

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn import metrics as sk
 
+from amforest.evaluation import Evaluator
 from amforest.evaluation.base_metric import Ring
 from amforest.evaluation.class_metrics import EDGES, NO_CLASS, ClassCodes, ClassPredictions
 from amforest.evaluation.evaluator import ALIASES, METRICS, build_metrics
@@ -344,3 +345,31 @@ def test_the_positive_class_is_the_last_one(labels, positive):
     classes = ClassCodes()
     classes.add(labels)
     assert classes.positive == positive
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_rows_of_classes_without_a_probability_so_far_can_be_left_out_of_the_log_loss(size):
+    y = ["a", "b", "a", "c", "c", "b", "c"]
+    p = [[1, 0, 0], [1, 0, 0], [0.5, 0.5, 0], [0.5, 0.5, 0], [0.5, 0.5, 0], [0.2, 0, 0.8]]
+    p = np.array([*p, [0.5, 0.25, 0.25]])
+    evaluator = Evaluator("classification", ["log_loss", "accuracy"], unknown_classes="skip")
+    counting = Evaluator("classification", ["log_loss", "accuracy"])
+    for start in range(0, len(y), size):
+        part = slice(start, start + size)
+        evaluator.update(y[part], p[part], ["a", "b", "c"])
+        counting.update(y[part], p[part], ["a", "b", "c"])
+    assert evaluator.n_unknown_classes == 3  # the first b, and the first two c
+    # That of b in row 6 is a mistake: b had a probability before.
+    losses = [0, np.log(2), -np.log(np.finfo(float).eps), np.log(4)]
+    assert evaluator.metrics["log_loss"] == pytest.approx(np.mean(losses))
+    assert evaluator.window["log_loss"] == pytest.approx(np.mean(losses))
+    assert evaluator.metrics["accuracy"] == counting.metrics["accuracy"]
+    assert counting.n_unknown_classes == 0
+    assert counting.metrics["log_loss"] > 20
+
+
+def test_an_unknown_way_to_treat_classes_is_refused():
+    with pytest.raises(
+        ValueError, match="unknown_classes is 'drop'; it must be one of count, skip"
+    ):
+        Evaluator("classification", unknown_classes="drop")

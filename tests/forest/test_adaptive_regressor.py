@@ -181,6 +181,38 @@ def test_test_then_train_predicts_what_was_known_before():
     assert model.to_bytes() == other.to_bytes()
 
 
+def test_all_predictions_have_a_version_that_then_learns():
+    model, other = (AdaptiveAMFRegressor(**SMALL).fit(X[:300], Y[:300]) for _ in range(2))
+    dist = other.partial_fit_predict_dist(X[300:400], Y[300:400])
+    mean, std = model.partial_fit_predict(X[300:400], Y[300:400], return_std=True)
+    assert (mean == dist.mean()).all()
+    assert (std == dist.std()).all()
+    for q in ([0.1, 0.9], 0.25):
+        before = model.predict_quantiles(X[400:401], q)
+        quantiles = model.partial_fit_predict_quantiles(X[400:450], Y[400:450], q)
+        np.testing.assert_array_equal(quantiles[:1], before)
+        assert quantiles.shape == (50, *np.shape(q))
+        other.partial_fit(X[400:450], Y[400:450])
+    assert model.predict(X).tolist() == other.predict(X).tolist()
+
+
+def test_by_default_each_memory_has_a_group_of_labels_and_one_on_a_linear_regression():
+    model = AdaptiveAMFRegressor(random_state=0).fit(X[:50], Y[:50])
+    memories = ["all", "4000", "1000", "250", "60", "15"]
+    on_a_base = [f"{memory}, linear" for memory in memories]
+    experts = ["linear", "linear, 0.999", "linear, 0.98", "mean"]
+    assert model.memory_names_ == memories + on_a_base + experts
+    assert model.n_candidates == 30
+
+
+def test_trees_on_a_linear_regression_err_less_where_the_relation_is_nearly_linear():
+    y = X @ [3.0, -2.0, 1.0, 4.0, 0.5] + np.sin(9 * X[:, 0]) + 0.1 * RNG.normal(size=1500)
+    model = AdaptiveAMFRegressor(**SMALL).fit(X[:1200], y[:1200])
+    errors = (model.predict_by_memory(X[1200:]) - y[1200:, None]) ** 2
+    by_name = dict(zip(model.memory_names_, errors.mean(axis=0), strict=True))
+    assert by_name["all, linear"] < 0.5 * min(by_name["all"], by_name["linear"])
+
+
 def test_river_has_the_same_intervals(fitted):
     names = [f"x{j}" for j in range(5)]
     model = RiverRegressor(**{k: v for k, v in SMALL.items() if k != "random_state"}, seed=0)
@@ -211,6 +243,10 @@ def test_a_bad_quantile_is_named(q, fitted):
         fitted.predict_quantiles(X[:1], q)
     with pytest.raises(ValueError, match=r"q is .*; it must lie in \[0, 1\]"):
         fitted.predict_dist(X[:1]).ppf(1.5)
+    before = fitted.n_samples_seen_
+    with pytest.raises(ValueError, match=r"q is .*; it must be .* within \(0, 1\)"):
+        fitted.partial_fit_predict_quantiles(X, Y, q)
+    assert fitted.n_samples_seen_ == before
 
 
 def test_several_labels_per_row_are_learned_by_a_forest_for_each():

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction import FeatureHasher
 
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest._forest import inputs as _inputs
@@ -252,6 +254,25 @@ def test_sparse_rows_are_learned_in_blocks_of_4_megabytes():
     assert model.n_samples_seen_ == 5
 
 
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFRegressor])
+def test_sparse_data_too_wide_for_a_tree_are_refused_at_once_with_what_to_do(cls):
+    X = sp.random_array((1_000, 20_000), density=2e-3, format="csr", rng=0, dtype=np.float32)
+    y = np.arange(1_000) % 2
+    model = cls(n_estimators=1, random_state=0)
+    for call in (model.fit, model.partial_fit):
+        with pytest.raises(
+            ValueError, match=r"20,000 columns; .* 4,096 .*FeatureHasher.*Truncated"
+        ):
+            call(X, y)
+    assert not hasattr(model, "n_features_in_")
+    hashed = FeatureHasher(64, input_type="pair").transform(
+        zip(map(str, row.indices), row.data, strict=True) for row in X
+    )
+    model.fit(hashed[:100], y[:100])  # the advice works
+    model.fit(TruncatedSVD(5, random_state=0).fit_transform(X[:100]), y[:100])
+    assert cls(n_estimators=1).fit(X[:3].toarray(), y[:3]).n_features_in_ == 20_000
+
+
 @pytest.mark.parametrize("method", ["predict_proba", "weighted_depth", "apply"])
 def test_sparse_rows_are_predicted_in_blocks_of_4_megabytes(method):
     X = sp.random_array((20_000, 2_000), density=1e-3, format="csr", rng=0, dtype=np.float32)
@@ -398,8 +419,8 @@ BAD_COLUMNS = {
     "durations": (TIMES - TIMES[0], "'d' must hold.*convert durations to numbers"),
     "dicts": ([{}] * 60, "X must hold numbers only: column 'd'.*dict"),
     "complex numbers": (1j, "Complex data not supported.*'d'"),
-    "infinity": (np.inf, "X contains infinity"),
-    "too large numbers": (1e300, "X contains infinity or a value too large"),
+    "infinity": (np.inf, r"X\[0, 'd'\] is inf"),
+    "too large numbers": (1e300, r"X\[0, 'd'\] is 1e\+300; features must be finite"),
 }
 BAD_ARRAYS = {
     "numbers and text": (with_entry("three"), "X must hold numbers only: 'three' is text"),
@@ -410,7 +431,7 @@ BAD_ARRAYS = {
     "records": (np.zeros((60, 4), [("a", int)]), "X must hold.*a column of each field"),
     "a dict": (with_entry({}), "X must hold numbers only"),
     "complex numbers": (with_entry(1j, complex), "Complex data not supported"),
-    "infinity": (with_entry(np.inf), "X contains infinity"),
+    "infinity": (with_entry(np.inf), r"X\[\d+, 2\] is inf"),
     "ragged rows": ([[1, 2, 3, 4], [1, 2]] * 30, "rows differ in length"),
     "no rows": (numbers("whole")[:0], "0 sample"),
     "an empty list": ([], "Expected 2D array"),

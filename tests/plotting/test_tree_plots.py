@@ -119,9 +119,9 @@ def test_splits_are_labelled_by_names_thresholds_and_categories():
     ax = plot_tree(model, ax=Figure(figsize=(30, 20)).subplots())  # room for all
     categories = model.categories_["town"]
     wanted = [
-        f"town ≠ {categories[node['category']]}"
+        f"town is not {categories[node['category']]}"
         if node["category"] >= 0
-        else f"price ≤ {node['threshold']:.3g}"
+        else f"price ≤ {node['threshold']:.4g}"
         for node in table[table["left"] >= 0]
     ]
     assert sorted(texts(ax)) == sorted(wanted)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amforest._forest.class_weights import ClassCounts, ClassWeight, weigh_rows
-from amforest._forest.inputs import argument_named, is_plain
+from amforest._forest.inputs import argument_named, is_plain, refuse_missing_labels
 from amforest._forest.limits import LARGEST_LABEL, MOST_CLASSES
 from amforest._forest.losses import Floats, log_losses, squared_errors
 
@@ -215,6 +215,7 @@ class NumberLabels:
         """Convert one label; the core checks its size."""
         if type(y) is float:
             return y
+        refuse_missing_labels([y])
         with argument_named("y"):
             return float(y)
 

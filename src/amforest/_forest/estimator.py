@@ -46,6 +46,7 @@ from amforest._forest.inputs import (
     check_magnitudes,
     first_row,
     is_plain,
+    refuse_missing_labels,
     validate_labels,
     validate_weights,
 )
@@ -356,7 +357,8 @@ class Estimator(BaseEstimator):
         else:
             self._refuse_changes()
         count_threads(self.n_jobs)
-        encoder, table, y = self._encode_features(X, self._validate_labels(y), fitted, named)
+        y = self._validate_labels(refuse_missing_labels(y))
+        encoder, table, y = self._encode_features(X, y, fitted, named)
         weights = None if sample_weight is None else validate_weights(sample_weight, len(y))
         learned = np.arange(len(y)) if weights is None else np.flatnonzero(weights)
         if fitted is None:
@@ -608,6 +610,7 @@ def learn_named_rows(
 
     The caller holds the lock of the model's handle.
     """
+    check_magnitudes(rows)
     model._learn_batch(rows, y, sample_weight=weights, named=columns)
 
 

@@ -84,7 +84,21 @@ Coverage = Annotated[
         show_default=False,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(help="Do not learn from this column, but write it beside each prediction."),
+]
+Proba = Annotated[
+    str | None,
+    typer.Option(
+        help="best or all: of which classes to write the probability, each in a column. NDJSON has "
+        "all of them anyway. Default: best.",
+        show_default=False,
+    ),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Do not show progress, only the result.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -131,10 +145,13 @@ def run(
             "classification, 1 / (4 × label variance) for regression."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Random seed. Default: 0.", show_default=False)
+    ] = None,
     threads: Annotated[int, typer.Option(help="Number of threads; -1 uses all cores.")] = 1,
     use: Use = None,
     drop: Drop = None,
+    id_column: IdColumn = None,
     key: Annotated[
         str | None,
         typer.Option(help="Learn a model of its own for each value of this column."),
@@ -142,7 +159,9 @@ def run(
     max_bytes: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Only with --key: memory for models; the others are kept in a folder."
+            min=1,
+            help="Maximum memory of the forest, which goes on learning within it. With --key: of "
+            "the models in memory; the others are kept in a folder.",
         ),
     ] = None,
     types: Types = None,
@@ -180,10 +199,11 @@ def run(
     predictions: Annotated[
         str | None,
         typer.Option(
-            help="Write the predictions to this file (.csv, .tsv, .ndjson), or - for standard "
-            "output."
+            help="Write the predictions to this file (.csv, .tsv, .ndjson, .parquet), or - for "
+            "standard output."
         ),
     ] = None,
+    proba: Proba = None,
     rejects: Annotated[
         str | None, typer.Option(help="Write rows that cannot be parsed to this file.")
     ] = None,
@@ -223,10 +243,11 @@ def run(
             trees=trees,
             step=step,
             seed=seed,
-            threads=threads,
+            threads=_check_threads(threads),
             use=tuple(use or ()),
             drop=tuple(drop or ()),
             key=key,
+            id_column=id_column,
             max_bytes=max_bytes,
             types=types,
             format=format,
@@ -242,9 +263,11 @@ def run(
             checkpoint=checkpoint,
             every=every,
             predictions=predictions,
+            all_classes=_check_choice(proba, "--proba", "best", "all") == "all",
             rejects=rejects,
             strict=strict,
             quiet=quiet,
+            as_json=as_json,
         )
         check_outputs(settings, report)
         if report is not None:
@@ -268,9 +291,13 @@ def predict(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", help="A .csv, .tsv or .ndjson file, or - for standard output."
+            "--output",
+            "-o",
+            help="A .csv, .tsv, .ndjson or .parquet file, or - for standard output.",
         ),
     ] = "-",
+    id_column: IdColumn = None,
+    proba: Proba = None,
     format: Format = None,  # noqa: A002
     delimiter: Delimiter = None,
     decimal: Decimal = None,
@@ -298,6 +325,8 @@ def predict(
             decimal=decimal,
             encoding=encoding,
             coverage=_check_coverage(coverage),
+            id_column=id_column,
+            all_classes=_check_choice(proba, "--proba", "best", "all") == "all",
             console=console,
             quiet=quiet,
         )
@@ -616,11 +645,11 @@ def inspect(
 
         forest, extra = model_summary.load_forest(model)
         if tree is not None:
-            drawn = model_summary.build_tree(forest, tree, depth)
+            drawn = model_summary.build_tree(forest, tree, depth, extra)
             if output is None:
                 console.print(drawn)
             else:
-                model_summary.draw_tree(forest, tree, depth, output)
+                model_summary.draw_tree(forest, tree, depth, output, extra)
         elif as_json:
             _print_json(model_summary.describe_model(forest, extra))
         else:
@@ -705,6 +734,7 @@ def _summarize(outcome: Outcome) -> dict[str, Any]:
         "rejected_by_reason": session.reject_summary.to_json(),
         "notes": outcome.notes,
         "interrupted": outcome.status != 0,
+        "unknown_class_rows": session.evaluator.n_unknown_classes,
         "metrics": {name: _finite(value) for name, value in progress.metrics.items()},
         "last_rows": {name: _finite(value) for name, value in progress.window.items()},
         "window": progress.window_size,
@@ -723,8 +753,6 @@ def _show_outcome(outcome: Outcome, console: Console, *, report: str | None, as_
     settings = outcome.settings
     if as_json:
         _print_json(_summarize(outcome) | {"report": report})
-        return
-    if settings.quiet:
         return
     if outcome.status:
         console.print("Stopped early; everything learned is kept.", highlight=False)
@@ -747,6 +775,13 @@ def _check_choice(name: str | None, option: str, one: str, other: str) -> str | 
     if name not in (None, one, other):
         raise typer.BadParameter(f"{name!r} is neither {one} nor {other}", param_hint=option)
     return name
+
+
+def _check_threads(threads: int) -> int:
+    if threads == 0:
+        words = "0 threads cannot do anything; give 1 or more, or -1 for all cores"
+        raise typer.BadParameter(words, param_hint="--threads")
+    return threads
 
 
 def _check_coverage(coverage: float | None) -> float | None:

@@ -68,7 +68,7 @@ def compare(
     """Test, then train each model on the same rows, each for at most some seconds."""
     if "-" in settings.source:
         raise CommandError("standard input can be read only once: compare needs files")
-    notes = Notes(console, quiet=False)
+    notes = Notes(console)
     forests = _forests(settings)
     _, scheme = forests["AMF"]  # others need scaled numbers, too
     others = _others(scheme.task)
@@ -88,6 +88,7 @@ def compare(
                 classes=None if name in forests else classes,
                 batch_size=SKLEARN_ROWS if is_sklearn else n_rows,
                 max_rows=max_rows,
+                unknown_classes="skip",
                 progress=partial(_show_rows, shown, name),
             )
         if budget.is_over:

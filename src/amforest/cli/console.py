@@ -58,12 +58,10 @@ class Notes:
     Parameters
     ----------
     console : Console
-    quiet : bool
-        Whether to keep them without printing.
     """
 
-    def __init__(self, console: Console, *, quiet: bool) -> None:
-        self._console, self._quiet = console, quiet
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self.shown: list[str] = []
 
     def show(self, notes: Iterable[str]) -> None:
@@ -72,8 +70,7 @@ class Notes:
             if note in self.shown:
                 continue
             self.shown.append(note)
-            if not self._quiet:
-                self._console.print(f"Note: {note}", highlight=False, markup=False, soft_wrap=True)
+            self._console.print(f"Note: {note}", highlight=False, markup=False, soft_wrap=True)
 
 
 # Progress
@@ -95,6 +92,7 @@ class Status:
     depth: int = 0
     bytes: int = 0
     keys: int | None = None  # that have a model each, if there are keys
+    unknown_classes: int = 0  # rows of classes that the model did not know: not in the log-loss
 
 
 class View(Protocol):
@@ -119,23 +117,39 @@ class NoView:
         """Do nothing."""
 
 
-class PlainView(NoView):
-    """Print a line at intervals, for logs and pipes."""
+class LastView(NoView):
+    """Print the last status as a line, without any before it."""
 
     def __init__(self, console: Console) -> None:
-        self._console, self._last = console, time.monotonic()
+        self._console = console
         self._status: Status | None = None
 
     def __exit__(self, *error: Any) -> None:
         if self._status is not None:
-            self._console.print(_line(self._status), highlight=False)
+            self._print(self._status)
 
     def show(self, status: Status) -> None:
-        """Print a line if the interval has passed; the last status is always printed."""
-        self._status, now = status, time.monotonic()
+        """Keep the status."""
+        self._status = status
+
+    def _print(self, status: Status) -> None:
+        self._console.print(_line(status), highlight=False, markup=False, soft_wrap=True)
+
+
+class PlainView(LastView):
+    """Print a line at intervals, for logs and pipes; the last status is always printed."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._last = time.monotonic()
+
+    def show(self, status: Status) -> None:
+        """Print a line if the interval has passed."""
+        super().show(status)
+        now = time.monotonic()
         if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
-            self._console.print(_line(status), highlight=False)
+            self._print(status)
 
 
 class LiveView:
@@ -183,10 +197,10 @@ class LiveView:
         self._live.update(Group(self._progress, metrics_table(status)), refresh=True)
 
 
-def choose_view(console: Console, title: str, *, quiet: bool) -> View:
-    """Return a view for a terminal, for other outputs, or none."""
+def choose_view(console: Console, title: str, *, quiet: bool, shows_result: bool = True) -> View:
+    """Return a view for a terminal, for other outputs, or of the result alone."""
     if quiet:
-        return NoView()
+        return LastView(console) if shows_result else NoView()
     return LiveView(console, title) if console.is_terminal else PlainView(console)
 
 
@@ -199,24 +213,34 @@ def metrics_table(status: Status) -> RenderableType:
     for name, value in status.overall.items():
         recent = status.recent.get(name)
         table.add_row(name, _number(value), "" if recent is None else _number(recent))
-    rejected = f", {status.rejected:,} rejected" if status.rejected else ""
-    return Group(table, f"{status.rows:,} rows{rejected} · {_size(status)}")
+    parts = [f"{status.rows:,} rows", *_exceptions(status), _size(status)]
+    return Group(table, " · ".join(part for part in parts if part))
 
 
 def _line(status: Status) -> str:
-    parts = [f"{status.rows:,} rows", _rate(status)]
+    parts = [f"{status.rows:,} rows", _rate(status) if status.rows_per_second else ""]
     if status.bytes_total:
         parts.append(f"{status.bytes_read / status.bytes_total:.0%}")
     for name, value in status.overall.items():
         recent = status.recent.get(name)
         parts.append(f"{name} {_number(value)}" + (f" ({_number(recent)})" if recent else ""))
-    parts.append(_size(status))
+    parts += [_size(status), *_exceptions(status)]
+    return " · ".join(part for part in parts if part)
+
+
+def _exceptions(status: Status) -> list[str]:
+    """Return how many rows were rejected, and how many are not in the log-loss."""
+    words = []
     if status.rejected:
-        parts.append(f"{status.rejected:,} rejected")
-    return " · ".join(parts)
+        words.append(f"{status.rejected:,} rejected")
+    if n := status.unknown_classes:
+        words.append(f"log_loss without {n:,} row{'s' * (n != 1)} of a class not seen before")
+    return words
 
 
 def _size(status: Status) -> str:
+    if not status.bytes:
+        return ""
     if status.keys is not None:
         return f"{status.keys:,} keys, {_bytes(status.bytes)} in memory"
     return f"{status.nodes:,} nodes, depth {status.depth}, {_bytes(status.bytes)}"

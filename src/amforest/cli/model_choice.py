@@ -45,7 +45,8 @@ def choose_kinds(settings: Settings, stream: Stream) -> tuple[dict[str, str], li
     """Return the columns to learn from, with their kinds, and a note on each that is dropped."""
     types = parse_types(settings.types) if settings.types else {}
     kept = {settings.target_column(), settings.key, *settings.use, *types}
-    return drop_unique_text(stream.columns, kept)
+    features = [column for column in stream.columns if column.name != settings.id_column]
+    return drop_unique_text(features, kept)
 
 
 def build_model(
@@ -69,7 +70,7 @@ def build_model(
         "categorical_features": scheme.categories or None,
         "max_nodes": settings.max_nodes,
         "n_jobs": settings.threads,
-        "random_state": settings.seed,
+        "random_state": settings.seed or 0,
     }
     if settings.trees is not None:
         options["n_estimators"] = settings.trees
@@ -86,6 +87,8 @@ def build_model(
         model = (AMFClassifier if is_class else AMFRegressor)(**options)
     if settings.key is not None:
         model = KeyedForests(model, settings.key, max_bytes=settings.max_bytes)
+    elif settings.max_bytes is not None:
+        model.set_params(max_bytes=settings.max_bytes)
     return model, {"scheme": scheme.to_json()}
 
 
@@ -107,8 +110,6 @@ def _check_options(settings: Settings, family: str) -> None:
     """Refuse options of the other family, and those that do not fit models of keys."""
     if settings.key is not None:
         _check_options_of_keys(settings)
-    elif settings.max_bytes is not None:
-        raise CommandError("--max-bytes is given, but is for models of keys: add --key")
     if family == AMF:
         return
     given = {
@@ -153,9 +154,34 @@ def _load_model(settings: Settings, path: str, target: str) -> tuple[Any, dict[s
     if settings.model not in (None, family):
         name = type(model).__name__
         raise CommandError(f"--model is {settings.model}, but {path} is a model of class {name}")
+    if settings.task not in (None, scheme.task):
+        raise CommandError(f"--task is {settings.task}, but {path} is a model of {scheme.task}")
     _check_options(settings, family)
+    _check_same_shape(settings, model, scheme, path)
     model.n_jobs = settings.threads
     return model, {"scheme": state["scheme"]}
+
+
+def _check_same_shape(settings: Settings, model: Any, scheme: Scheme, path: str) -> None:
+    """Refuse options that a model to continue cannot follow: it keeps its own."""
+    is_scaled = scheme.scale is not None
+    own = {
+        "--trees": (settings.trees, model.n_estimators),
+        "--step": (settings.step, getattr(model, "step", None)),
+        "--seed": (settings.seed, model.random_state),
+        "--max-nodes": (settings.max_nodes, model.max_nodes),
+        "--max-bytes": (settings.max_bytes, model.max_bytes),
+    }
+    for option, (given, kept) in own.items():
+        if given is not None and given != kept:
+            has = "no such limit" if kept is None else f"{kept}"
+            raise CommandError(
+                f"{option} is {given}, but {path} has {has}, which cannot change while it learns: "
+                "drop the option, or learn a new model without --warm-start"
+            )
+    if settings.scale is not None and settings.scale != is_scaled:
+        option, how = ("--scale", "as they are") if settings.scale else ("--no-scale", "scaled")
+        raise CommandError(f"{option} is given, but {path} has learned numbers {how}: drop it")
 
 
 def _labels(batches: list[Batch]) -> NDArray[Any]:

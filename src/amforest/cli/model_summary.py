@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,9 @@ from rich.table import Table
 from rich.tree import Tree
 
 from amforest.cli.console import CommandError
-from amforest.inspection import count_trees, learns_residuals
+from amforest.inspection import SplitWords, count_trees, learns_residuals
 from amforest.model_io import atomic_write, model_file
+from amforest.reading import Scheme
 
 MOST_CLASSES, MOST_FEATURES = 20, 30
 
@@ -162,14 +164,14 @@ def _features_table(uses: list[dict[str, Any]]) -> RenderableType:
     return Group(table, f"and {n_more} more features") if n_more > 0 else table
 
 
-def build_tree(model: Any, number: int, max_depth: int) -> Tree:
-    """Return a tree for printing, down to some depth."""
+def build_tree(model: Any, number: int, max_depth: int, extra: Any = None) -> Tree:
+    """Return a tree for printing, down to some depth; `extra` is the state saved with the model."""
     if not model.__sklearn_is_fitted__():
         raise CommandError("the model has learned nothing yet: it has no trees")
     n_trees = count_trees(model)
     if not 0 <= number < n_trees:
         raise CommandError(f"--tree is {number}; the model has trees 0 to {n_trees - 1}")
-    table, names = model.tree_table(number), _feature_names(model)
+    table, splits = model.tree_table(number), SplitWords(model, number, _to_raw(extra))
     memory = ""
     if model.is_adaptive:  # the trees of a memory follow each other
         memory = f"memory {model.memory_names_[number // model.n_estimators]}: "
@@ -183,20 +185,20 @@ def build_tree(model: Any, number: int, max_depth: int) -> Tree:
         if table["depth"][row] >= max_depth:
             branch.add("…")
             continue
-        for words, child in zip(_sides(model, table, row, names), ("left", "right"), strict=True):
+        for words, child in zip(splits.sides(table[row]), ("left", "right"), strict=True):
             below = int(table[child][row])
             stack.append((below, branch.add(f"{words}: {_node(table, below, mean)}")))
     return root
 
 
-def draw_tree(model: Any, number: int, max_depth: int, path: str) -> None:
+def draw_tree(model: Any, number: int, max_depth: int, path: str, extra: Any = None) -> None:
     """Draw a tree to an image file."""
     from matplotlib.figure import Figure  # noqa: PLC0415  # slow to import
 
     from amforest.plotting import plot_tree  # noqa: PLC0415
 
     figure = Figure(figsize=(9, 6), layout="constrained")
-    plot_tree(model, number, max_depth=max_depth, ax=figure.subplots())
+    plot_tree(model, number, max_depth=max_depth, to_raw=_to_raw(extra), ax=figure.subplots())
     figure.savefig(path, dpi=150)
 
 
@@ -208,16 +210,12 @@ def _node(table: Any, row: int, mean: str) -> str:
     return f"{n}, counts {' '.join(f'{c:g}' for c in counts[:MOST_CLASSES])}"
 
 
-def _sides(model: Any, table: Any, row: int, names: Any) -> tuple[str, str]:
-    feature = int(table["feature"][row])
-    name = names[feature]
-    if "category" in table.dtype.names and table["category"][row] >= 0:
-        value = list(model.categories_[name])[int(table["category"][row])]
-        return f"{name} is not {value}", f"{name} is {value}"
-    threshold = f"{table['threshold'][row]:.4g}"
-    if model.is_adaptive and model.is_categorical_[feature]:
-        name = f"{name} (encoded)"  # each tree gives categories numbers of its own
-    return f"{name} ≤ {threshold}", f"{name} > {threshold}"
+def _to_raw(extra: Any) -> Callable[[int, float], float] | None:
+    """Return what converts thresholds to the units of the stream, if its numbers were scaled."""
+    if not isinstance(extra, dict) or "scheme" not in extra:
+        return None
+    scale = Scheme.from_json(extra["scheme"]).scale
+    return None if scale is None else scale.restore  # numbers are the first features
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from amforest.cli.console import CommandError
+from amforest.cli.row_file import is_parquet
 from amforest.cli.settings import Settings
 
 
@@ -19,6 +20,11 @@ def check_outputs(settings: Settings, report: str | None) -> None:
     CommandError
         Names the option, the path, the reason and what to do.
     """
+    if settings.checkpoint is not None and is_parquet(settings.predictions):
+        raise CommandError(
+            f"--predictions is {settings.predictions}, but a file of Parquet cannot be continued "
+            "from a checkpoint: give .csv, .tsv or .ndjson, or drop --checkpoint"
+        )
     if settings.key is None:
         check_file("--save", settings.save, replaces=True)
     else:

@@ -71,9 +71,12 @@ class ReportRecords:
         values, classes = prediction.values, prediction.classes
         losses = measure_losses(labels, values, classes)
         self.drift.update(-np.expm1(-losses) if self._is_class else np.sqrt(losses))
-        lowest = self.worst[-1].loss if len(self.worst) == N_WORST else -np.inf
-        for i in np.argsort(-losses, kind="stable")[:N_WORST].tolist():
-            if losses[i] > lowest:
+        lowest = self.worst[-1].loss if len(self.worst) == N_WORST else 0.0
+        ranked = (
+            losses if classes is None else np.where(_is_known(labels, values, classes), losses, 0)
+        )
+        for i in np.argsort(-ranked, kind="stable")[:N_WORST].tolist():
+            if ranked[i] > lowest:
                 predicted = values[i] if classes is None else classes[values[i].argmax()]
                 row = first_row + i
                 self.worst.append(self._describe(float(losses[i]), row, labels[i], predicted))
@@ -98,6 +101,16 @@ class ReportRecords:
         features = {k: v for k, v in values.items() if k != self._target and v is not None}
         place = self._piece.file, int(self._piece.lines[i])
         return WorstRow(loss, row, label, predicted, *place, features)
+
+
+def _is_known(
+    labels: NDArray[Any], values: NDArray[Any], classes: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Tell which rows are of classes that had a probability: those of a new one are no mistakes."""
+    columns = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    has_any: NDArray[np.bool_] = values[np.arange(len(labels)), columns] > 0
+    is_known: NDArray[np.bool_] = has_any & (classes[columns] == labels)
+    return is_known
 
 
 def measure_losses(labels: NDArray[Any], values: NDArray[Any], classes: Any) -> NDArray[np.float64]:

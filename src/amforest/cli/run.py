@@ -21,9 +21,10 @@ from amforest.cli.console import Notes, Status, choose_view
 from amforest.cli.keyed_checkpoint import KeyedCheckpoint
 from amforest.cli.memory_history import MemoryRecorder
 from amforest.cli.model_choice import build_model, choose_coverage, choose_kinds, read_first
-from amforest.cli.predictions import RowFile, format_labelled, prediction_columns
+from amforest.cli.prediction_rows import PredictionRows, ids_of
 from amforest.cli.reject_summary import RejectSummary
 from amforest.cli.report_records import ReportRecords
+from amforest.cli.row_file import RowFile, RowWriter
 from amforest.cli.settings import Settings, open_source
 from amforest.evaluation import Block, Evaluator, Loop, Progress
 from amforest.evaluation.adapters import Prediction, adapt
@@ -72,7 +73,9 @@ class Session:
         The number of rows after which a label is due.
     coverage : float or None, default=None
         The part of the labels that intervals are to hold; None means no intervals.
-    predictions, rejects : RowFile or None
+    predictions, rejects : RowWriter or None
+    prediction_rows : PredictionRows or None
+        What is written to `predictions`.
     for_report : bool, default=False
         Whether to record what a report shows.
     """
@@ -84,8 +87,9 @@ class Session:
         *,
         delay: int = 0,
         coverage: float | None = None,
-        predictions: RowFile | None = None,
-        rejects: RowFile | None = None,
+        predictions: RowWriter | None = None,
+        rejects: RowWriter | None = None,
+        prediction_rows: PredictionRows | None = None,
         for_report: bool = False,
     ) -> None:
         self.model, self.scheme, self.coverage = model, scheme, coverage
@@ -98,8 +102,11 @@ class Session:
         self.started = time.monotonic()
         self.slowest: list[tuple[float, int]] = []  # seconds per row, number of the row
         self.records = ReportRecords(scheme) if for_report else None
-        self._columns = prediction_columns(scheme.task, coverage)
-        self.evaluator = Evaluator(scheme.task, _choose_metrics(scheme.task, coverage))
+        self._prediction_rows = prediction_rows or PredictionRows(scheme, coverage)
+        self._ids: deque[str | None] = deque()  # of rows that are not predicted yet
+        self.evaluator = Evaluator(
+            scheme.task, _choose_metrics(scheme.task, coverage), unknown_classes="skip"
+        )
         self._adapter = adapt(model, scheme.task, by_row=delay > 0, coverage=coverage)
         self.memories: MemoryRecorder | None = None
         if for_report and scheme.key is None and model.is_adaptive:
@@ -136,6 +143,8 @@ class Session:
                     start = time.perf_counter()
                     table = self.scheme.features(piece.X, piece.file)
                     labels = self.scheme.labels(piece.y)
+                    if (id_column := self._prediction_rows.id_column) is not None:
+                        self._ids.extend(ids_of(piece, id_column))
                     if self.records is not None:
                         self.records.begin(piece, self.n_rows + 1, table, labels)
                     yield Block(self._adapter.convert_block(table), labels)
@@ -170,9 +179,10 @@ class Session:
             if self.records is not None:
                 self.records.record(start, labels, prediction)
             self._keep_recent(LabelledPredictions(labels, *prediction))
+        ids = [self._ids.popleft() for _ in labels] if self._ids else None
         if self.predictions is not None:
-            n_columns = len(self._columns)
-            self.predictions.write(format_labelled(start, labels, prediction, n_columns))
+            values = self._prediction_rows.values
+            self.predictions.write(values(start, len(labels), prediction, labels=labels, ids=ids))
 
     def _keep_recent(self, latest: LabelledPredictions) -> None:
         self._recent.append(latest)
@@ -205,6 +215,7 @@ class Session:
             "counts": [self.n_rows, self.n_rows, self.n_rejected],  # of predicted and read rows
             "reject_reasons": self.reject_summary.to_json(),
             "sizes": [0 if file is None else file.size for file in files],
+            "class_columns": self._prediction_rows.classes,
             "waiting": [
                 [list(row), label]
                 for block in self.loop.pending
@@ -246,6 +257,7 @@ class Session:
             overall=self._named(self.evaluator.metrics),
             recent=self._named(self.evaluator.window),
             window=self.evaluator.window_size,
+            unknown_classes=self.evaluator.n_unknown_classes,
             **self._size,
         )
 
@@ -307,9 +319,10 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
         batches = iter(stream)
         first = read_first(settings, batches)
         kinds, dropped = choose_kinds(settings, stream)
-        notes = Notes(console, quiet=settings.quiet)
-        notes.show(stream.notes + dropped)
+        notes = Notes(console)
+        notes.show(stream.notes + (dropped if settings.warm_start is None else []))
         model, state = build_model(settings, first, kinds)
+        state["class_columns"] = _class_columns(settings, model, first, state)
         checkpoint: Checkpoint[Any] | KeyedCheckpoint | None = None
         if settings.checkpoint is not None:
             if settings.key is None:
@@ -329,7 +342,9 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
         )
         interrupts = stack.enter_context(Interrupts())
         title = f"Learning {settings.source_names(1, with_folders=False)}"
-        view = stack.enter_context(choose_view(console, title, quiet=settings.quiet))
+        view = stack.enter_context(
+            choose_view(console, title, quiet=settings.quiet, shows_result=not settings.as_json)
+        )
 
         def after_block() -> None:
             if checkpoint is not None:
@@ -341,11 +356,21 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
             checkpoint.extra = session.to_json()
         view.show(session.status(session.bytes_read, stream.bytes_total, final=True))
     notes.show(stream.notes)
-    if not settings.quiet:
-        session.reject_summary.show(console)
+    session.reject_summary.show(console)
     if settings.save is not None:
         _save(session, settings.save)
     return Outcome(settings, session, progress, interrupts.exit_status, notes.shown)
+
+
+def _class_columns(
+    settings: Settings, model: Any, first: list[Batch], state: dict[str, Any]
+) -> list[Any] | None:
+    """Return the classes with a column of probabilities: known ones, and those of first rows."""
+    scheme = Scheme.from_json(state["scheme"])
+    if not settings.all_classes or scheme.task != CLASSIFICATION:
+        return None
+    seen = {label for batch in first if len(batch) for label in scheme.labels(batch.y).tolist()}
+    return sorted(seen | set(as_list(getattr(model, "classes_", ()))))
 
 
 def _build_session(
@@ -359,24 +384,24 @@ def _build_session(
 ) -> Session:
     scheme = Scheme.from_json(state["scheme"])
     coverage = choose_coverage(model, settings.coverage)
-    columns_of_predictions = "row", "label", *prediction_columns(scheme.task, coverage)
     sizes = state["sizes"] if is_resumed else [0, 0]
-    files: list[RowFile | None] = []
-    for path, columns, size in (
-        (settings.predictions, columns_of_predictions, sizes[0]),
-        (settings.rejects, REJECT_COLUMNS, sizes[1]),
-    ):
-        file = None if path is None else RowFile(path, columns, size=size)
-        if file is not None:
-            stack.callback(file.close)
-        files.append(file)
+    rows = PredictionRows(scheme, coverage, settings.id_column, state.get("class_columns"))
+    predictions: RowWriter | None = None
+    if settings.predictions is not None:
+        predictions = rows.open(settings.predictions, size=sizes[0])
+        stack.callback(predictions.close)
+    rejects: RowWriter | None = None
+    if settings.rejects is not None:
+        rejects = RowFile(settings.rejects, REJECT_COLUMNS, size=sizes[1])
+        stack.callback(rejects.close)
     session = Session(
         model,
         scheme,
         delay=settings.delay,
         coverage=coverage,
-        predictions=files[0],
-        rejects=files[1],
+        predictions=predictions,
+        rejects=rejects,
+        prediction_rows=rows,
         for_report=for_report,
     )
     if is_resumed:

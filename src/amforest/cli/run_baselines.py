@@ -42,7 +42,7 @@ class Baselines:
         # The last label has no probability.
         metrics = [both, ("accuracy",) if self._is_class else both, both]
         self._evaluators = {
-            name: Evaluator(scheme.task, some, every=NO_CURVE)
+            name: Evaluator(scheme.task, some, every=NO_CURVE, unknown_classes="skip")
             for name, some in zip(names, metrics, strict=True)
         }
 

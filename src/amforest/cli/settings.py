@@ -34,12 +34,13 @@ class Settings:
     model: str | None = None  # None: the adaptive forest
     trees: int | None = None  # None: as many as the model has by default
     step: float | None = None
-    seed: int = 0
+    seed: int | None = None  # None: 0, or that of the model to continue
     threads: int = 1
     use: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     key: str | None = None  # the column whose values have a model each
-    max_bytes: int | None = None  # of the models of keys in memory
+    id_column: str | None = None  # that predictions pass through
+    max_bytes: int | None = None  # of the model, or of the models of keys in memory
     types: str | None = None
     format: str | None = None
     delimiter: str | None = None
@@ -54,9 +55,11 @@ class Settings:
     checkpoint: str | None = None
     every: int = 10_000
     predictions: str | None = None
+    all_classes: bool = False  # whether each class has a column of probabilities
     rejects: str | None = None
     strict: bool = False
     quiet: bool = False
+    as_json: bool = False  # the result is printed as JSON
 
     def target_column(self) -> str:
         """Return the column of the labels."""
@@ -84,14 +87,14 @@ def open_source(settings: Settings, kinds: dict[str, str] | None = None) -> Stre
         The columns to read, and their kinds; None means those of the settings.
     """
     target = settings.target_column()
-    keys = [] if settings.key is None else [settings.key]
-    columns = [*settings.use, *keys, target] if settings.use else None
-    requested = dict.fromkeys(keys, "category") | (kinds or {})
+    passed = [name for name in (settings.key, settings.id_column) if name is not None]
+    columns = [*settings.use, *passed, target] if settings.use else None
+    requested = dict.fromkeys(passed, "category") | (kinds or {})
     return open_stream(
         find_source(settings.source) or demo_stream(),
         format=settings.format if settings.source else "csv",
         types=requested | (parse_types(settings.types) if settings.types else {}),
-        columns=list(kinds) if kinds else columns,
+        columns=list(dict.fromkeys([*kinds, *passed])) if kinds else columns,
         drop=list(settings.drop) or None,
         target=target,
         strict=settings.strict,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from math import nan
+from math import inf, nan
 from numbers import Integral
 from typing import Any
 
@@ -56,6 +56,7 @@ METRICS: dict[str, dict[str, type[Metric]]] = {
         "interval_width": IntervalWidth,
     },
 }
+UNKNOWN_CLASSES = ("count", "skip")
 DEFAULTS = {
     "classification": ("log_loss", "accuracy", "auc"),
     "regression": ("mse", "mae", "r2"),
@@ -90,6 +91,17 @@ class Evaluator:
     every : int, default=None
         The number of rows between two points of the curve. None means 10, doubled whenever there
         are 400 points, of which every other one is then dropped.
+    unknown_classes : {"count", "skip"}, default="count"
+        Whether rows whose class the model does not know yet are part of the log-loss. Such a class
+        has had the probability 0 in all rows so far, which costs 36 nats. All other metrics count
+        these rows.
+
+    Attributes
+    ----------
+    n_rows, n_skipped : int
+        As in `Progress`.
+    n_unknown_classes : int
+        The number of rows that are not part of the log-loss, with ``unknown_classes="skip"``.
 
     Notes
     -----
@@ -111,9 +123,15 @@ class Evaluator:
         window: int = 1000,
         *,
         every: int | None = None,
+        unknown_classes: str = "count",
     ) -> None:
         if task not in METRICS:
             raise ValueError(f"task is {task!r}; it must be one of {', '.join(METRICS)}")
+        if unknown_classes not in UNKNOWN_CLASSES:
+            raise ValueError(
+                f"unknown_classes is {unknown_classes!r}; it must be one of "
+                f"{', '.join(UNKNOWN_CLASSES)}"
+            )
         check_scalar(window, "window", Integral, min_val=1)
         if every is not None:
             check_scalar(every, "every", Integral, min_val=1)
@@ -121,6 +139,9 @@ class Evaluator:
             raise TypeError(f"metrics is {metrics!r}; it must be a list of names")
         self.task, self.window_size = task, int(window)
         self.n_rows = self.n_skipped = 0
+        self.n_unknown_classes = 0
+        self._skips_unknown = unknown_classes == "skip"
+        self._predicted_since: dict[Any, int] = {}  # the first row that each class might have
         self._are_requested = metrics is not None
         names = DEFAULTS[task] if metrics is None else metrics
         self._metrics = build_metrics(task, names, self.window_size)
@@ -264,15 +285,42 @@ class Evaluator:
         if len(values) != len(y):
             raise ValueError(f"predictions has {len(values)} rows; y has {len(y)}")
 
+        is_known = self._find_known(y, values, columns)
+        of_loss = weights
+        if is_known is not None:
+            self.n_unknown_classes += int(len(y) - is_known.sum())
+            of_loss = is_known * (1.0 if weights is None else weights)
+
         def add(part: slice) -> None:
             codes, encoded = self._encode(y[part], values[part], columns)
             if len(self._classes) > 2 and not self._are_requested:
                 self._metrics.pop("auc", None)
-            some = None if weights is None else weights[part]
             for metric in self._metrics.values():
-                metric.update(codes, encoded, some)
+                some = of_loss if isinstance(metric, LogLoss) else weights
+                metric.update(codes, encoded, None if some is None else some[part])
 
         self._advance(len(y), add)
+
+    def _find_known(self, y: list[Any], values: Any, columns: list[Any] | None) -> Any:
+        """Tell for each row whether its class ever had a probability; None if all had."""
+        if not self._skips_unknown or columns is None:
+            return None
+        since = self._predicted_since
+        for j, label in enumerate(columns):
+            if label not in since and (values[:, j] > 0).any():
+                since[label] = self.n_rows + int((values[:, j] > 0).argmax())
+        late = {label for label in set(y) if since.get(label, inf) > self.n_rows}
+        if not late:
+            return None
+        is_late = np.fromiter(
+            (
+                label in late and since.get(label, inf) > row
+                for row, label in enumerate(y, self.n_rows)
+            ),
+            np.bool_,
+            len(y),
+        )
+        return ~is_late if is_late.any() else None
 
     def _drop_probability_metrics(self) -> None:
         """Drop default metrics that need probabilities; refuse labels for requested ones."""

@@ -48,6 +48,7 @@ def progressive_validation(
     classes: ArrayLike | None = None,
     max_rows: int | None = None,
     coverage: float = 0.9,
+    unknown_classes: str = "count",
     progress: bool | Callable[[Progress], object] = False,
 ) -> Progress:
     """Predict each row of a stream, then learn it.
@@ -87,6 +88,9 @@ def progressive_validation(
         The number of rows after which to stop. No further row is taken from the stream.
     coverage : float, default=0.9
         The part of the labels that intervals are to hold, for the metrics of intervals.
+    unknown_classes : {"count", "skip"}, default="count"
+        Whether rows of a class that the model does not know yet are part of the log-loss, as in
+        `Evaluator`.
     progress : bool or callable, default=False
         Whether to show the progress on stderr, or a function to call with the `Progress` so far: at
         most twice a second, and at the end.
@@ -120,7 +124,7 @@ def progressive_validation(
         if value is not None:
             check_scalar(value, name, Integral, min_val=1)
     task = find_task(model)
-    evaluator = Evaluator(task, metrics, window, every=every)
+    evaluator = Evaluator(task, metrics, window, every=every, unknown_classes=unknown_classes)
     blocks, labels = open_blocks(stream, y, target, sample_weight)
     adapter = adapt(
         model,

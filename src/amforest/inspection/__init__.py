@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy.typing import NDArray
-from sklearn.exceptions import NotFittedError
-
-from amforest._forest.core_handle import Core, handle_of
 from amforest._forest.inputs import Features
 from amforest._forest.tree_table import cells_of
+from amforest.inspection.flat import core_of, flat_trees
+from amforest.inspection.splits import SplitWords
 
 __all__ = [
+    "SplitWords",
     "bounds_of",
     "cells_of",
     "count_bytes",
@@ -27,17 +26,17 @@ __all__ = [
 
 def count_bytes(model: Any) -> int:
     """Return the memory of a fitted forest, in bytes, without the objects of Python around it."""
-    return _core_of(model).n_bytes
+    return core_of(model).n_bytes
 
 
 def count_trees(model: Any) -> int:
     """Return the number of trees of a fitted forest."""
-    return _core_of(model).n_trees
+    return core_of(model).n_trees
 
 
 def learns_residuals(model: Any, tree: int) -> bool:
     """Tell whether a tree learns what a linear regression leaves over, instead of labels."""
-    core: Any = _core_of(model)
+    core: Any = core_of(model)
     if not model.is_adaptive:
         return False
     *_, has_base = core.groups[tree * len(core.groups) // core.n_trees]
@@ -55,33 +54,9 @@ def bounds_of(model: Any) -> Features | None:
     -------
     ndarray of shape (2, n_features) or None
     """
-    return _core_of(model).bounds
+    return core_of(model).bounds
 
 
 def total_weight(model: Any) -> float:
     """Return the sum of the weights of all rows learned."""
-    return _core_of(model).total_weight
-
-
-def flat_trees(model: Any) -> dict[str, NDArray[Any]]:
-    """Return the nodes of all trees as arrays, tree after tree, in preorder.
-
-    Parameters
-    ----------
-    model : fitted forest
-
-    Returns
-    -------
-    dict
-        `n_nodes` of each tree, and for each node `feature` (-1 in leaves; the core's columns:
-        categorical features come first), `threshold`, `n_samples` and others, as in a model file.
-    """
-    trees: dict[str, NDArray[Any]] = _core_of(model).state()["trees"]
-    return trees
-
-
-def _core_of(model: Any) -> Core:
-    fitted = handle_of(model).fitted
-    if fitted is None:
-        raise NotFittedError(f"{type(model).__name__} is not fitted: call fit or learn_one first")
-    return fitted.core
+    return core_of(model).total_weight

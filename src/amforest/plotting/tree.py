@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from amforest._forest.estimator import Estimator
-from amforest.inspection import learns_residuals
+from amforest.inspection import SplitWords, learns_residuals
 from amforest.plotting._model_data import (
     Floats,
     add_class_legend,
@@ -37,6 +37,7 @@ from amforest.plotting._tree_layout import (
 from amforest.plotting.colours import DARK, get_colour, get_marker
 from amforest.theory import MondrianPartition
 
+ToRaw = Callable[[int, float], float]
 INK = ListedColormap(mpl.colormaps["Greys"](np.linspace(0.4, 1, 256)))  # nothing vanishes
 
 
@@ -47,6 +48,7 @@ def plot_tree(
     max_depth: int | None = None,
     scale: Scale = "auto",
     legend: bool = True,
+    to_raw: ToRaw | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a tree: time runs downwards, and a node lives from its birth to its split.
@@ -64,6 +66,8 @@ def plot_tree(
         "auto" is "log" if the last split drawn is more than 20 times as late as the first.
     legend : bool, default=True
         Whether there is a legend of classes and lines beside the axes.
+    to_raw : callable, default=None
+        Converts a threshold of a feature, given by its index, to the unit to show, if X was scaled.
     ax : matplotlib Axes, default=None
         Axes to draw into. None means a new figure.
 
@@ -103,7 +107,7 @@ def plot_tree(
     _draw_ends(ax, layout, forest, legend=legend)
     ax.set_xlabel(_explanation(layout, forest, tree))
     lines = [line for path in _paths(layout) for line in pairwise(path)]
-    place_labels(ax, _split_labels(layout, forest), lines)
+    place_labels(ax, _split_labels(layout, forest, tree, to_raw), lines)
     return ax
 
 
@@ -227,21 +231,19 @@ def _explanation(layout: Layout, forest: Estimator | None, tree: int) -> str:
     return "      ".join(parts)
 
 
-def _split_labels(layout: Layout, forest: Estimator | None) -> Iterator[tuple[Place, str]]:
+def _split_labels(
+    layout: Layout, forest: Estimator | None, tree: int, to_raw: ToRaw | None
+) -> Iterator[tuple[Place, str]]:
     """Yield the places of the splits, the earliest first, and what is true on their left."""
     width = layout.table["lower"].shape[1]
     names = [f"feature {j}" for j in range(width)] if forest is None else get_feature_names(forest)
-    categories = {} if forest is None else forest.categories_
     splits = layout.splits
+    words = None if forest is None else SplitWords(forest, tree, to_raw)
     for v in splits[np.argsort(layout.end[splits], kind="stable")]:
         node = layout.table[v]
-        j = int(node["feature"])
-        threshold = _number(node["threshold"])
-        text = f"{names[j]} ≤ {threshold}"
-        if forest is not None and forest.is_adaptive and forest.is_categorical_[j]:
-            text = f"{names[j]} (encoded) ≤ {threshold}"
-        elif categories and "category" in node.dtype.names and node["category"] >= 0:
-            keys = getattr(forest, "feature_names_", None)
-            key = j if keys is None else keys[j]
-            text = f"{names[j]} ≠ {categories[key][node['category']]}"
+        name = names[int(node["feature"])]
+        if words is None:
+            text = f"{name} ≤ {_number(node['threshold'])}"
+        else:
+            text = words.sides(node, name)[0]
         yield (float(layout.x[v]), float(layout.end[v])), text

@@ -47,6 +47,10 @@ class RunningScale:
             np.isnan(rows), np.nan, _ratio(rows - self._first - self._mean, self._spread)
         )
 
+    def restore(self, j: int, value: float) -> float:
+        """Return the value of column j that `apply` scales to this one."""
+        return float(self._first[j] + self._mean[j] + value * self._spread[j])
+
     def _update(self, j: int, values: Floats) -> Floats:
         """Scale each value by the values up to it, or up to the last update."""
         if np.isnan(self._first[j]):

@@ -43,12 +43,9 @@ HEADERS = {
 
 def add_api_page(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> None:
     """Add /openapi.json, and the page /docs that shows it."""
-    document: list[bytes] = []
 
     async def openapi(request: Request) -> Response:
-        if not document:
-            document.append(orjson.dumps(describe()))
-        return Response(document[0], media_type="application/json")
+        return Response(orjson.dumps(describe()), media_type="application/json")
 
     async def page(request: Request) -> Response:
         return Response(PAGE, headers=HEADERS, media_type="text/html")

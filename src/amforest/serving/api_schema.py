@@ -2,24 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from amforest._forest.limits import LARGEST_FEATURE
 
 Schema = dict[str, Any]
 
-_VALUE: Schema = {
-    "description": "A number, text, true, false or null.",
-    "nullable": True,
-    "oneOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}],
-}
 _ROW: Schema = {
     "type": "object",
     "description": "Values by the names of columns. Others than the model's are ignored, absent "
     "ones are missing values.",
-    "additionalProperties": {},
 }
-_LABEL: Schema = {"description": "A class, or a number in regression."}
-_ROWS: Schema = {"type": "array", "items": _ROW, "minItems": 1}
+_LABEL: Schema = {
+    "description": "A class, or a number in regression.",
+    "oneOf": [
+        {"type": "number"},
+        {"type": "boolean"},
+        {"type": "string", "minLength": 1, "maxLength": 1000},
+    ],
+}
+_REFERENCE: Schema = {"$ref": "#/components/schemas/Row"}
+_ROWS: Schema = {"type": "array", "items": _REFERENCE, "minItems": 1}
+_LABELLED: Schema = {
+    "type": "array",
+    "items": {"$ref": "#/components/schemas/LabelledRow"},
+    "minItems": 1,
+}
 _EXAMPLE = {"page": "shoes", "device": "phone", "basket": 25.0}
+_MISSING = r"\?|NA|N/A|n/a|NaN|nan|null|NULL|None|<NA>|"
+_DIGITS = r"[+-]?([0-9]{1,15}(\.[0-9]{0,15})?)([eE][+-]?[0-9])?"
+_KINDS: dict[str, Schema] = {
+    "number": {
+        "anyOf": [
+            {"type": "number", "minimum": -LARGEST_FEATURE, "maximum": LARGEST_FEATURE},
+            {"type": "string", "pattern": rf"^({_DIGITS}|{_MISSING})$"},
+        ]
+    },
+    "category": {
+        "anyOf": [
+            {"type": "string", "maxLength": 1000},
+            {"type": "number"},
+            {"type": "boolean"},
+        ]
+    },
+    "bool": {
+        "anyOf": [
+            {"type": "boolean"},
+            {"type": "string", "pattern": rf"^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|{_MISSING})$"},
+        ]
+    },
+    "date": {"type": "string", "format": "date"},
+    "datetime": {"type": "string", "format": "date-time"},
+}
+
+
+def describe_rows(kinds: Mapping[str, str], target: str) -> Schema:
+    """Return the schemas of rows, as far as the columns are known: by their kinds."""
+    columns = {
+        name: {**_KINDS[kind], "nullable": True} for name, kind in kinds.items() if name != target
+    }
+    row = {**_ROW, "properties": columns}
+    labelled = {**_ROW, "properties": {**columns, target: _LABEL}, "required": [target]}
+    return {"Row": row, "LabelledRow": labelled, "Problem": PROBLEM}
 
 
 def _object(properties: Schema, *required: str, example: Any = None) -> Schema:
@@ -94,16 +139,20 @@ def problems(*statuses: int) -> Schema:
     }
 
 
-_ONE = _object({"row": _ROW}, "row", example={"row": _EXAMPLE})
+_ONE = _object({"row": _REFERENCE}, "row", example={"row": _EXAMPLE})
 _MANY = _object({"rows": _ROWS}, "rows", example={"rows": [_EXAMPLE]})
-_LEARN_ONE = _object({"row": _ROW, "label": _LABEL}, "row")
-_LEARN_MANY = _object({"rows": _ROWS, "labels": {"type": "array", "items": _LABEL}}, "rows")
+_LEARN_ONE = _object({"row": _REFERENCE, "label": _LABEL}, "row", "label")
+_LEARN_MANY = _object(
+    {"rows": _ROWS, "labels": {"type": "array", "items": _LABEL, "minItems": 1}}, "rows", "labels"
+)
+_LEARN_ROWS = _object({"rows": _LABELLED}, "rows")
 _ONE["additionalProperties"] = _MANY["additionalProperties"] = False
+_LEARN_ROWS["additionalProperties"] = False
 _LEARN_ONE["additionalProperties"] = _LEARN_MANY["additionalProperties"] = False
 _LEARN_MANY["example"] = {"rows": [_EXAMPLE], "labels": ["yes"]}
 
 PREDICT_BODY = _body({"oneOf": [_MANY, _ONE, _ROWS]}, has_formats=True)
-LEARN_BODY = _body({"oneOf": [_LEARN_MANY, _LEARN_ONE, _ROWS]}, has_formats=True)
+LEARN_BODY = _body({"oneOf": [_LEARN_MANY, _LEARN_ROWS, _LEARN_ONE, _LABELLED]}, has_formats=True)
 _LABEL_ONE = _object({"id": {"type": "string"}, "label": _LABEL}, "id", "label")
 _LABEL_MANY = _object(
     {

@@ -396,7 +396,9 @@ def _describe_api(app: FastAPI, service: Service) -> dict[str, Any]:
         if route.needs is not None and service.access.token is not None:
             operation["security"] = [{"token": []}]
         paths[route.path] = {route.method.lower(): operation}
-    components: dict[str, Any] = {"schemas": {"Problem": api_schema.PROBLEM}}
+    served, target = service.writer.served, service.writer.target
+    kinds = {} if served is None else served.scheme.kinds
+    components: dict[str, Any] = {"schemas": api_schema.describe_rows(kinds, target)}
     if service.access.token is not None:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     return {

@@ -110,6 +110,12 @@ class Writer:
         return self._thread.is_alive() and not self._is_closing
 
     @property
+    def target(self) -> str:
+        """The column of the labels."""
+        served = self.served
+        return self._new_model.target if served is None else served.scheme.target
+
+    @property
     def is_durable(self) -> bool:
         """Whether rows are on the disk before they are acknowledged."""
         return self._store.durable

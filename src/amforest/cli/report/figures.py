@@ -42,8 +42,10 @@ STYLE: dict[Any, Any] = {
 }
 WIDTH, HEIGHT = 4.4, 3.0  # inches
 BROAD = 9.2  # inches: as wide as two figures and the gap between them
-LEFT, RIGHT = 0.8, 0.3  # inches beside figures over the rows, so that their axes are aligned
-STRIP, BELOW = 0.3, 0.5  # inches for each memory, and for the axis below
+PROGRESS = 2.4  # inches: the height of a metric over the rows
+LEFT, RIGHT = 0.7, 0.9  # inches beside figures over the rows, so that their axes are aligned
+MEMORIES, BELOW = 3.4, 0.5  # inches: the height of the memories, and of what is below an axis
+LEAST_LAYER = 0.045  # part of the height from which an area has room for its name
 MOST_POINTS = 2_000
 ROWS_IN_BAND = 200  # the last rows, whose intervals are drawn
 GROUPS = 20  # of predictions, each with its median residual
@@ -67,7 +69,7 @@ def draw_progress(
     values = np.concatenate([progress.curve[metric], progress.curve[f"{metric}_window"]])
     if np.isfinite(values).sum() <= 2:
         return None
-    with _drawing(WIDTH, HEIGHT) as ax:
+    with _drawing(BROAD, PROGRESS) as ax:
         plot_progress(progress, metric, legend=False, ax=ax)
         ax.lines[0].set_linewidth(1.1)  # the dashed one: thinner lines fade on a phone
         low, high = _limits(progress, metric, ax)
@@ -83,7 +85,9 @@ def draw_progress(
 
 
 def draw_memories(history: Mapping[str, NDArray[Any]], *, drifts: Sequence[int] = ()) -> str | None:
-    """Draw the weights of the memories over the rows as strips; None without enough points.
+    """Draw the weights of the memories over the rows as stacked areas; None without enough points.
+
+    Negative weights are stacked below 0.
 
     Parameters
     ----------
@@ -95,29 +99,34 @@ def draw_memories(history: Mapping[str, NDArray[Any]], *, drifts: Sequence[int] 
     rows, weights = history["row"], {k: v for k, v in history.items() if k != "row"}
     if len(rows) <= 2:
         return None
-    top = max(float(values.max()) for values in weights.values())
-    bottom = max(-min(float(values.min()) for values in weights.values()), 0.0)
-    unit = 0.9 / (max(top, 0.0) + bottom or 1.0)
     last = max(weights, key=lambda memory: weights[memory][-1])
-    with _drawing(WIDTH, STRIP * (len(weights) + 1) + BELOW) as ax:
-        bases = unit * bottom - np.arange(len(weights))  # so that no strip covers another
-        for base, values in zip(bases.tolist(), weights.values(), strict=True):
-            heights = unit * values
-            ax.axhline(base, color=INK, linewidth=0.4, alpha=0.4)
-            ax.fill_between(rows, base, base + np.maximum(heights, 0), color=BLUE, linewidth=0)
-            if heights.min() < 0:
-                ax.fill_between(rows, base, base + np.minimum(heights, 0), color=RED, linewidth=0)
-        middle = 0.3 if bottom < 0.2 * top else unit * bottom
-        ax.set_yticks(middle - np.arange(len(weights)), [plain(name) for name in weights])
-        ax.tick_params(axis="y", length=0, labelsize=8)
-        ax.spines["left"].set_visible(False)
-        floor = 0.7 - 0.3 * min(unit * bottom, 0.3) / 0.3 - len(weights)
-        ax.set(xlim=(0, rows[-1]), ylim=(floor, 1.05), xlabel="rows learned")
+    with _drawing(BROAD, MEMORIES) as ax:
+        ends: list[tuple[float, float, str]] = []  # of the layers at the last row
+        for sign, colour in ((1, BLUE), (-1, RED)):
+            base = np.zeros(len(rows))
+            for k, (memory, values) in enumerate(weights.items()):
+                top = base + np.maximum(sign * values, 0)
+                # The longer a memory is, the darker is its area.
+                alpha = 0.9 - 0.75 * k / max(len(weights) - 1, 1)
+                ax.fill_between(
+                    rows, sign * base, sign * top, color=colour, alpha=alpha, linewidth=0
+                )
+                ax.plot(rows, sign * top, color=INK, linewidth=0.3, alpha=0.5)
+                if top[-1] > base[-1]:
+                    ends.append((sign * base[-1], sign * top[-1], plain(memory)))
+                base = top
+        ax.axhline(0, color=INK, linewidth=0.6)
+        ax.set(xlim=(0, rows[-1]), xlabel="rows learned", ylabel="weight")
+        low, high = ax.get_ylim()
+        for one, other, memory in ends:
+            if abs(other - one) > (high - low) * LEAST_LAYER:
+                place = (1 + 0.006, (one + other) / 2)
+                ax.text(*place, memory, transform=ax.get_yaxis_transform(), va="center", size=8)
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.grid(axis="x", alpha=0.25, linewidth=0.6)
         _mark(ax, drifts)
-        _align(ax, above=0.05)
+        _align(ax, above=0.1)
         label = f"Weights of the memories against rows learned: {last} has the largest at the end"
         return _svg(ax, label, "memories")
 
@@ -181,8 +190,10 @@ def draw_intervals(labels: Floats, predictions: Floats, intervals: Floats, last_
         return _svg(ax, f"{label}: {is_inside.mean():.1%} of the labels are inside", "intervals")
 
 
-def draw_residuals(labels: Floats, predictions: Floats, last_row: int) -> tuple[str, str, str]:
-    """Draw residuals against rows and against predictions, and their histogram."""
+def draw_residuals(
+    labels: Floats, predictions: Floats, last_row: int, *, drifts: Sequence[int] = ()
+) -> tuple[str, str, str]:
+    """Draw residuals against rows, with drift, and against predictions, and their histogram."""
     errors = labels - predictions
     about = f"median {np.median(errors):.3g}, standard deviation {errors.std():.3g}"
     rows = np.arange(last_row - len(labels), last_row) + 1
@@ -191,6 +202,7 @@ def draw_residuals(labels: Floats, predictions: Floats, last_row: int) -> tuple[
         ax.set(xlabel="row", ylabel="label − prediction")
         ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         ax.xaxis.set_major_formatter("{x:,.0f}")
+        _mark(ax, [row for row in drifts if row >= rows[0]])
         over_rows = _svg(ax, f"Residuals against rows: {about}", "residuals-rows")
     with _drawing(WIDTH, HEIGHT) as ax:
         _scatter(ax, predictions, errors)

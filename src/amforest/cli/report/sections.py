@@ -142,7 +142,10 @@ def build_command(settings: Settings, folder: Path) -> str:
         value, option = getattr(settings, field.name), f"--{field.name.replace('_', '-')}"
         if field.name in ("source", "target") or value == field.default:
             continue
-        if isinstance(value, bool):
+        if field.name == "all_classes":
+            words += ["--proba", "all"]
+        elif isinstance(value, bool):
+            option = "--json" if field.name == "as_json" else option
             words.append(option if value else option.replace("--", "--no-"))
         else:
             for item in value if isinstance(value, tuple) else (value,):
@@ -182,7 +185,7 @@ def _metrics(outcome: Outcome) -> str:
     ]
     drifts = _drift_rows(outcome)
     curves = [
-        figure(svg, "", title=_title(m))
+        figure(svg, "", title=_title(m), is_broad=True)
         for m in progress.metrics
         if m not in INTERVAL_METRICS
         and (svg := figures.draw_progress(progress, m, _title(m), drifts=drifts))
@@ -226,8 +229,9 @@ def _memories(outcome: Outcome) -> list[str]:
         for memory in memories
     ]
     words = (
-        "Weights of groups of trees, by the number of rows that they remember; negative ones are "
-        "red. They shift to short memories when the stream changes."
+        "Weights of groups of trees, stacked, by the number of rows that they remember: the longer "
+        "a memory is, the darker is its area; negative weights are red, below 0. They shift to "
+        "short memories when the stream changes."
     )
     if session.scheme.task != CLASSIFICATION:
         words += (
@@ -236,7 +240,7 @@ def _memories(outcome: Outcome) -> list[str]:
         )
     caption = "Memories at the end: weights, and how many trees were regrown."
     return [
-        figure(svg, words, title="Memories"),
+        figure(svg, words, title="Memories", is_broad=True),
         table(caption, ["Memory", "weight", "regrows"], rows, "memories"),
     ]
 
@@ -260,7 +264,7 @@ def _intervals(outcome: Outcome, recent: LabelledPredictions) -> str:
     )
     if curve is not None:
         words = f"The red line is {asked}, as requested. {_line_styles(progress)}"
-        blocks.append(figure(curve, words, title="Coverage"))
+        blocks.append(figure(curve, words, title="Coverage", is_broad=True))
     return section("intervals", "Intervals", side_by_side(*blocks))
 
 
@@ -272,7 +276,7 @@ def _predictions(outcome: Outcome, recent: LabelledPredictions) -> str:
     span += f" Red lines: medians of up to {figures.GROUPS} groups of equal size."
     if len(recent.labels) > figures.MOST_POINTS:
         span += f" At most {count(figures.MOST_POINTS)} points are drawn, evenly spaced in time."
-    blocks = _residuals(recent, outcome.session.n_rows)
+    blocks = _residuals(recent, outcome.session.n_rows, _drift_rows(outcome))
     return section("residuals", "Residuals", paragraph(span, "key"), blocks)
 
 
@@ -283,8 +287,8 @@ def _classes(recent: LabelledPredictions) -> list[str]:
     return blocks if len(counts) > UPRIGHT_CLASSES else [side_by_side(*blocks)]
 
 
-def _residuals(recent: LabelledPredictions, last_row: int) -> str:
-    drawn = figures.draw_residuals(recent.labels, recent.values, last_row)
+def _residuals(recent: LabelledPredictions, last_row: int, drifts: list[int]) -> str:
+    drawn = figures.draw_residuals(recent.labels, recent.values, last_row, drifts=drifts)
     over_rows, scatter, histogram = drawn
     outside = figures.count_outside(recent.labels - recent.values)
     rest = f"{count(outside)} rows with larger residuals are not shown." if outside else ""
