@@ -47,7 +47,8 @@ class Checkpoint(Generic[Model]):
 
     Within its block SIGINT (Ctrl-C) and SIGTERM are held back until the next `step`, which saves
     and raises KeyboardInterrupt, or SystemExit with status 143. A second signal raises
-    KeyboardInterrupt at once. The model is also saved at the end of the block, even after an error.
+    KeyboardInterrupt at once. The model is also saved at the end of the block, even after an error,
+    unless `at_end` is False.
 
     Parameters
     ----------
@@ -61,6 +62,9 @@ class Checkpoint(Generic[Model]):
         The number of rows after which `step` saves. None means at the end of the block only.
     keep : int, default=3
         The number of files to keep: the newest ones.
+    at_end : bool, default=True
+        Whether to save at the end of the block, too. False is for those who call `save` themselves,
+        at moments when `extra` fits the model.
 
     Attributes
     ----------
@@ -108,6 +112,7 @@ class Checkpoint(Generic[Model]):
         *,
         every: int | None = 10_000,
         keep: int = 3,
+        at_end: bool = True,
     ) -> None:
         document.name_of(model)  # refuses what cannot be saved
         if every is not None:
@@ -116,6 +121,7 @@ class Checkpoint(Generic[Model]):
         self.model, self.folder, self.every, self.keep = model, Path(folder), every, keep
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, "folder is a file", str(folder))
+        self.at_end = at_end
         self.resumed_from: Path | None = None
         self.extra: Any = None
         self._skipped = -self.n_samples  # rows of the stream that were not learned; see `position`
@@ -161,7 +167,8 @@ class Checkpoint(Generic[Model]):
     ) -> None:
         interrupts = self._inside()
         try:
-            self._save_if_newer()
+            if self.at_end:
+                self._save_if_newer()
         except Exception as failure:
             # The note on any other error, such as SystemExit, is never printed.
             if not isinstance(error, (Exception, KeyboardInterrupt)):
