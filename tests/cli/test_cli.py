@@ -332,8 +332,9 @@ def test_rows_that_cannot_be_read_are_set_aside(stream):
     assert [row["line"] for row in rejected] == ["11", "21", "31"]
     assert "'many' is not a number" in rejected[0]["reason"]
     strict = amf("run", "s.csv", "-t", "buys", "--strict", "-q", code=1)
-    assert "s.csv:11" in strict.stderr
-    assert len(strict.stderr.splitlines()) == 1
+    errors = [line for line in strict.stderr.splitlines() if line.startswith("amforest: ")]
+    assert len(errors) == 1
+    assert errors[0].startswith("amforest: s.csv:11")
 
 
 @pytest.mark.parametrize(
@@ -544,7 +545,8 @@ def test_a_pipe_is_learned_as_it_comes_and_left_by_ctrl_c(stream):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert errors == b""
+    assert errors.startswith(b"29 rows ")  # results without progress
+    assert errors.endswith(b"Model: m.amf\n")
     assert amforest.load("m.amf").n_samples_seen_ == 29
 
 
@@ -574,7 +576,9 @@ def test_a_disk_that_is_full_is_one_line_and_keeps_the_old_model(stream):
         process = start(*args, preexec_fn=limited)
         _, errors = process.communicate(timeout=300)
         assert process.returncode == 1
-        assert errors.decode().strip() == f"amforest: {path}: File too large"
+        lines = errors.decode().splitlines()
+        failed = [line for line in lines if line.startswith("amforest: ")]
+        assert failed == [f"amforest: {path}: File too large"]
     assert Path("m.amf").read_bytes() == old
 
 

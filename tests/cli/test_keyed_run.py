@@ -92,7 +92,6 @@ def test_rows_without_a_key_share_one(stream):
         (["--key", "sensor", "--delay", 3], "--delay is given, but cannot be used with --key"),
         (["--key", "sensor", "--warm-start", "m"], "--warm-start is given"),
         (["--key", "alarm"], "--key is 'alarm', which is the target"),
-        (["--max-bytes", 1000], "--max-bytes is given, but is for models of keys: add --key"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(stream, options, words):
