@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from amforest._forest.limits import LARGEST_FEATURE
+
 Schema = dict[str, Any]
 
 _ROW: Schema = {
@@ -33,7 +35,7 @@ _DIGITS = r"[+-]?([0-9]{1,15}(\.[0-9]{0,15})?)([eE][+-]?[0-9])?"
 _KINDS: dict[str, Schema] = {
     "number": {
         "anyOf": [
-            {"type": "number", "minimum": -1e30, "maximum": 1e30},
+            {"type": "number", "minimum": -LARGEST_FEATURE, "maximum": LARGEST_FEATURE},
             {"type": "string", "pattern": rf"^({_DIGITS}|{_MISSING})$"},
         ]
     },
