@@ -1,8 +1,8 @@
 """Make the pictures of docs/explaining.md: ``python examples/explaining.py``.
 
 It runs the page's blocks of code that show no prompts, in the folder ``streams`` of
-``AMFOREST_DATA``, which holds ``bike.csv.zip``. Each picture is the figure that is current where the
-page shows it. What the blocks print is what the page says.
+``AMFOREST_DATA``, which holds ``bike.csv.zip``. Each picture is the figure that is current where
+the page shows it. What the blocks print is what the page says.
 """
 
 from __future__ import annotations
