@@ -14,6 +14,7 @@ SANITIZED := $(addprefix tests/,core/test_core.py core/test_core_matches_referen
 	core/test_every_forest.py core/test_feature_weights.py core/test_growth.py core/test_odds.py \
 	core/test_partition.py core/test_unrestricted.py forest/test_concurrency.py \
 	forest/test_categories.py forest/test_missing_values.py forest/test_class_labels.py \
+	forest/test_frozen.py model_io/test_frozen_file.py \
 	model_io/test_model_file.py model_io/test_found_by_fuzzing.py)
 COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/test_safetensors.py \
 	model_io/test_atomic_write.py model_io/test_golden_files.py forest/test_size_limits.py \

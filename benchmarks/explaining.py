@@ -37,7 +37,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
 
 def main() -> None:
     """Measure and print."""
-    parts = {"additivity": print_additivity, "cost": print_cost}
+    parts: dict[str, Callable[[], None]] = {"additivity": print_additivity, "cost": print_cost}
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default=",".join(parts), help="parts, separated by commas")
     names = parser.parse_args().only.split(",")
@@ -53,7 +53,8 @@ def main() -> None:
 
 def print_additivity(n_rows: int = 100_000, n_learned: int = 5_000) -> None:
     """Print the largest difference between predictions and what explanations add up to."""
-    print(f"\nadditivity on {n_rows:,} random rows: largest difference, relative to the prediction")
+    print(f"\nadditivity on {n_rows:,} random rows: largest difference, relative to a row's")
+    print(f"{'':43} {'largest term':>16} {'prediction':>16}")
     for name, new in (ESTIMATORS | OTHERS).items():
         for n_classes in (2, 6):
             if "Regressor" in name and n_classes > 2:
@@ -64,11 +65,12 @@ def print_additivity(n_rows: int = 100_000, n_learned: int = 5_000) -> None:
             classes = np.digitize(score, np.linspace(-1, 3, n_classes - 1))
             model.fit(X, score if "Regressor" in name else classes)
             errors = [
-                largest_error(model, random_rows(rng, 10_000, spread=1.5)[0])
+                largest_errors(model, random_rows(rng, 10_000, spread=1.5)[0])
                 for _ in range(n_rows // 10_000)
             ]
             outputs = "numbers" if "Regressor" in name else f"{n_classes} classes"
-            print(f"{name:32} {outputs:10} {max(errors):.1e}")
+            to_terms, to_prediction = np.max(errors, axis=0).tolist()
+            print(f"{name:32} {outputs:10} {to_terms:16.1e} {to_prediction:16.1e}", flush=True)
 
 
 def random_rows(
@@ -82,42 +84,48 @@ def random_rows(
     return X, score
 
 
-def largest_error(model: Any, X: NDArray[Any]) -> float:
-    """Return the largest difference, relative to the largest number of a row's prediction."""
+def largest_errors(model: Any, X: NDArray[Any]) -> tuple[float, float]:
+    """Return the largest difference, relative to a row's largest term, and to its prediction.
+
+    A predicted number may be near 0, where terms cancel.
+    """
     explanation = model.explain(X)
     sums: Floats = explanation.base_values + explanation.values.sum(axis=1)
     if not hasattr(model, "predict_proba"):
         predictions: Floats = model.predict(X)
-        return float(np.max(np.abs(sums - predictions) / np.abs(predictions)))
+        terms = np.maximum(abs(explanation.values).max(axis=1), abs(explanation.base_values))
+        errors = np.abs(sums - predictions)
+        return float(np.max(errors / terms)), float(np.max(errors / np.abs(predictions)))
     predictions = model.predict_proba(X)
     if model.is_adaptive and sums.ndim == 1:
         sums = expit(np.stack([-sums, sums], axis=1))
     elif model.is_adaptive:
         sums = softmax(sums, axis=1)
-    return float(np.max(np.abs(sums - predictions).max(axis=1) / predictions.max(axis=1)))
+    error = float(np.max(np.abs(sums - predictions).max(axis=1) / predictions.max(axis=1)))
+    return error, error
 
 
 # Cost
 
 
-def print_cost(n_learned: int = 5_000, n_explained: int = 1_000, turns: int = 5) -> None:
+def print_cost(n_rows: int = 6_000, turns: int = 5) -> None:
     """Print the CPU time of `explain` over that of a prediction, for each data set."""
     print("\ncost of explain over predict_proba or predict, one core")
     print(f"{'':16}" + "".join(f"{name:>24}" for name in ESTIMATORS))
     ratios: dict[str, list[float]] = {name: [] for name in ESTIMATORS}
     with one_core():
         for name in NAMES:
-            row = cost_ratios(stream(name, n_learned + n_explained), n_learned, turns)
+            row = cost_ratios(stream(name, n_rows), turns)
             for estimator, ratio in row.items():
                 ratios[estimator].append(ratio)
-            print(f"{name:16}" + "".join(f"{ratio:24.2f}" for ratio in row.values()))
+            print(f"{name:16}" + "".join(f"{ratio:24.2f}" for ratio in row.values()), flush=True)
     means = (np.exp(np.mean(np.log(values))) for values in ratios.values())
     print(f"{'geometric mean':16}" + "".join(f"{mean:24.2f}" for mean in means))
 
 
-def cost_ratios(data: Stream, n_learned: int, turns: int) -> dict[str, float]:
-    """Return the ratio for each estimator; the two calls take turns."""
-    times = Medians()
+def cost_ratios(data: Stream, turns: int) -> dict[str, float]:
+    """Return the ratio for each estimator, on the last sixth; the two calls take turns."""
+    times, n_learned = Medians(), 5 * len(data.y) // 6
     for name, new in ESTIMATORS.items():
         y = data.y if "Classifier" in name else data.y.astype(float) + data.X[:, 0]
         model = new().fit(data.X[:n_learned], y[:n_learned])

@@ -244,6 +244,23 @@ def described(name: str, model: Any, data: bytes) -> dict[str, Any]:
     return found | {"next_forecasts": golden.predictions(model), "next_trees": tables(model)}
 
 
+# Of which frozen copies are kept, too: they learn no more.
+FROZEN = ("classifier_others", "adaptive_categories", "regressor", "adaptive_regressor")
+FROZEN += ("river_adaptive",)
+
+
+def write_frozen() -> None:
+    folder = FOLDER / f"frozen_{FORMAT}"
+    folder.mkdir(exist_ok=True)
+    found = {}
+    for name in FROZEN:
+        frozen = GOLDEN[name].build().freeze()
+        digest = amforest.save(frozen, folder / f"{name}.amf")
+        found[name] = {"sha256": digest, "predictions": GOLDEN[name].predictions(frozen)}
+    text = json.dumps({"format": FORMAT, "files": found}, indent=1)
+    (folder / "golden.json").write_text(text + "\n", encoding="utf-8")
+
+
 def main() -> None:
     folder = FOLDER / f"format_{FORMAT}"
     folder.mkdir(exist_ok=True)
@@ -256,6 +273,7 @@ def main() -> None:
     about = {"format": FORMAT, "library": amforest.__version__, "files": found}
     text = json.dumps(about, indent=1, ensure_ascii=False)
     (folder / "golden.json").write_text(text + "\n", encoding="utf-8")
+    write_frozen()
 
 
 if __name__ == "__main__":

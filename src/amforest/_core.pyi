@@ -1,6 +1,6 @@
 """The compiled core. See cpp/bindings/."""
 
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,6 +205,65 @@ class AdaptiveRegressorForest(_AdaptiveForest[float]): ...
 class RegressorForest(_Forest[float]):
     @property
     def step(self) -> float: ...
+
+# A copy that learns no more. `trees` are plain columns: see cpp/include/amforest/frozen.
+class _Frozen:
+    @property
+    def n_numbers(self) -> int: ...
+    @property
+    def categories(self) -> list[int]: ...
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def n_nodes(self) -> int: ...
+    @property
+    def n_bytes(self) -> int: ...
+    @property
+    def is_part(self) -> bool: ...
+    @property
+    def prediction_size(self) -> int: ...
+    def predict(self, X: _Features, n_threads: int) -> _Floats: ...
+    def predict_row(self, x: Any) -> _Floats | None: ...
+    def state(self) -> dict[str, Any]: ...
+
+class FrozenForest(_Frozen):
+    def __init__(
+        self,
+        *,
+        n_numbers: int,
+        categories: list[int],
+        n_outputs: int,
+        n_samples: int,
+        n_trees: int,
+        trees: _Table,
+    ) -> None: ...
+
+class _FrozenAdaptiveForest(_Frozen):
+    def __init__(
+        self,
+        *,
+        n_numbers: int,
+        categories: list[int],
+        n_outputs: int,  # of a tree
+        n_samples: int,
+        n_groups: int,
+        n_estimators: int,
+        trees: _Table,
+    ) -> None: ...
+
+class FrozenAdaptiveClassifierForest(_FrozenAdaptiveForest): ...
+class FrozenAdaptiveRegressorForest(_FrozenAdaptiveForest): ...
+
+@overload
+def freeze(forest: AdaptiveClassifierForest) -> FrozenAdaptiveClassifierForest: ...
+@overload
+def freeze(forest: AdaptiveRegressorForest) -> FrozenAdaptiveRegressorForest: ...
+@overload
+def freeze(
+    forest: ClassifierForest | WeightedClassifierForest | RegressorForest,
+) -> FrozenForest: ...
 
 class UnrestrictedWeightedClassifierForest(_Forest[int]): ...
 

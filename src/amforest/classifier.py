@@ -40,6 +40,7 @@ from amforest._forest.estimator import Estimator
 from amforest._forest.explanation import Explanation
 from amforest._forest.inputs import Features, count_rows
 from amforest._forest.losses import Floats
+from amforest.frozen import FrozenClassifier
 
 _DECISION_CONSTRAINTS: dict[str, list[Any]] = {
     "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -54,6 +55,7 @@ class ForestClassifier(ClassifierMixin, Estimator):
     classes: ArrayLike | None
     dirichlet: float | None
     threshold: float | None = None  # which baselines do not have
+    _frozen_type = FrozenClassifier
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -35,10 +35,13 @@ from amforest._forest.inputs import Features, argument_named
 from amforest._forest.limits import LARGEST_LABEL
 from amforest._forest.losses import Floats
 from amforest.distribution import PredictiveDistribution, check_levels
+from amforest.frozen import FrozenAdaptiveRegressor, FrozenRegressor
 
 
 class ForestRegressor(RegressorMixin, Estimator):
     """The base of all regressors that are forests. A core predicts the mean first."""
+
+    _frozen_type = FrozenRegressor
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -450,6 +453,7 @@ class AdaptiveAMFRegressor(ForestRegressor):
     """
 
     is_adaptive: ClassVar[bool] = True
+    _frozen_type = FrozenAdaptiveRegressor
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**ADAPTIVE_CONSTRAINTS}
 

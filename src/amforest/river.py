@@ -35,6 +35,12 @@ from amforest._forest.importances import importances_of
 from amforest._forest.inputs import as_rows, lists_columns
 from amforest._forest.losses import Floats
 from amforest.distribution import PredictiveDistribution
+from amforest.frozen import freeze_forest, wrap
+from amforest.frozen_river import (
+    FrozenRiverAdaptiveRegressor,
+    FrozenRiverClassifier,
+    FrozenRiverRegressor,
+)
 
 try:
     from river import base
@@ -175,7 +181,8 @@ class _River(base.Estimator):
 
     def _explain_row(self, fitted: Fitted, x: NamedValues) -> Floats:
         """Return the base value and the contributions of the core's columns, for each output."""
-        return fitted.core.explain(as_rows(columns_of(fitted).row(x)[None]), 1)[0]
+        terms: Floats = fitted.core.explain(as_rows(columns_of(fitted).row(x)[None]), 1)[0]
+        return terms
 
     def stats(self) -> dict[str, Any]:
         """Return how large the model is; see `amforest.AMFClassifier.stats`."""
@@ -186,6 +193,15 @@ class _River(base.Estimator):
         from amforest.model_io import model_file  # noqa: PLC0415  # which loads estimators
 
         return model_file.to_bytes(self)
+
+    def freeze(self) -> Any:
+        """Return a frozen copy: small, immutable, with the same predictions, bit for bit.
+
+        See `amforest.AMFClassifier.freeze`; rows are dicts, as here.
+        """
+        twin = copy.copy(self)
+        twin._model = freeze_forest(self._model)
+        return wrap(twin)
 
     def to_sklearn(self) -> Any:
         """Return the same forest as the scikit-learn estimator; the two share nothing.
@@ -295,6 +311,7 @@ class _AMF(_River):
 class _Classifier(_River, base.MiniBatchClassifier):
     """The predictions of classifiers."""
 
+    _frozen_type = FrozenRiverClassifier
     class_weight: ClassWeight = None  # of models that earlier versions have pickled
     threshold: float | None = None
 
@@ -556,6 +573,8 @@ class AdaptiveAMFClassifier(_Classifier):
 class _Regressor(_River, base.MiniBatchRegressor):
     """The predictions of regressors."""
 
+    _frozen_type = FrozenRiverRegressor
+
     def predict_one(self, x: NamedValues, **kwargs: Any) -> float:
         """Predict the label: 0 before any data."""
         fitted = self._handle.fitted
@@ -694,6 +713,7 @@ class AdaptiveAMFRegressor(_Regressor):
     MAE: 0.253392
     """
 
+    _frozen_type = FrozenRiverAdaptiveRegressor
     _estimator = regressor.AdaptiveAMFRegressor
     _model: regressor.AdaptiveAMFRegressor
 

@@ -22,9 +22,10 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from amforest.cli.console import CommandError
+from amforest.cli.recent_predictions import LabelledPredictions
 from amforest.cli.report import figures, markup, prepare_report, write_report
 from amforest.cli.report.sections import LEAST_IMPORTANCE, LONGEST_CLASS, count_confusion
-from amforest.cli.run import INTERVAL_METRICS, LabelledPredictions, Outcome, run
+from amforest.cli.run import INTERVAL_METRICS, Outcome, run
 from amforest.cli.settings import Settings
 from amforest.inspection import importances
 from amforest.inspection.terms import select_output
@@ -387,6 +388,21 @@ def test_the_page_shows_the_memories_below_the_curves(drift, tmp_path):
     assert largest in drawn
 
 
+def test_a_line_tells_each_drift_while_the_stream_is_learned(tmp_path):
+    console = Console(record=True, width=200)
+    path = tmp_path / "stream.csv"
+    columns = drifting(1_600)
+    rows = [columns, *zip(*columns.values(), strict=True)]
+    lines = [",".join(map(str, row)) for row in rows]
+    path.write_text("\n".join(lines))
+    outcome = run(Settings(source=(str(path),), target="kind", trees=1), console)
+    (found,) = outcome.session.watch.drifts
+    words = f"after row {found.since:,} (detected at row {found.row:,})"
+    (line,) = [line for line in console.export_text().splitlines() if line.startswith("Drift: ")]
+    assert words in line
+    assert abs(found.since - 800) <= 50
+
+
 def test_figures_over_the_rows_have_the_same_axis(drift):
     curve = figures.draw_progress(drift.progress, "accuracy", "Accuracy")
     model = drift.session.model
@@ -551,16 +567,6 @@ def test_residuals_of_odd_numbers_are_drawn(labels, tmp_path):
     assert len(page.section("residuals").all("svg")) == 3
     assert len(page.section("intervals").all("svg")) == 2
     assert not re.search("nan|inf", " ".join(some.get("d", "") for some in page.all("path")))
-
-
-def test_a_resumed_run_says_that_earlier_rows_are_missing(tmp_path):
-    columns, folder = classes_and_numbers(2, 200), str(tmp_path / "saved")
-    ran(tmp_path, {name: values[:150] for name, values in columns.items()}, checkpoint=folder)
-    page = Page(write_report(ran(tmp_path, columns, checkpoint=folder), tmp_path / "report"))
-    assert "The 150 rows learned before" in page.text
-    assert "The last 50 rows" in page.text
-    page = Page(write_report(ran(tmp_path, columns, checkpoint=folder), tmp_path / "report"))
-    assert "No row has a prediction" in page.text
 
 
 def test_a_run_that_was_interrupted_says_so(tmp_path):

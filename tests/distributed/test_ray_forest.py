@@ -111,6 +111,15 @@ def test_all_that_can_be_inspected_is_that_of_the_local_forest(shards):
     assert model.classes_.tolist() == local.classes_.tolist()
 
 
+def test_explaining_needs_the_local_forest(cluster):
+    with RayForest(MODELS["classifier"](), n_shards=2) as forest:
+        forest.partial_fit([[0.0], [1.0]], [0, 1])
+        with pytest.raises(NotImplementedError, match=r"call to_local\(\) first"):
+            forest.explain([[0.0]])
+        explanation = forest.to_local().explain([[0.0]])
+        assert explanation.shape[:2] == (1, 1)
+
+
 def test_a_river_model_with_new_features_is_the_local_one(shards):
     local, model = (RiverClassifier(2, memories=(None, 30), seed=1) for _ in range(2))
     place_in(shards, model)

@@ -1,5 +1,6 @@
 """Functions are called where the losses of a model rise, however it learns."""
 
+import json
 import pickle
 from dataclasses import dataclass
 from typing import Any
@@ -212,3 +213,31 @@ def test_the_longest_memory_within_the_rows_since_the_change_is_compared():
     assert by_rows == {10: [0.0, 1.0], 60: [0.0, 1.0], 300: [0.5, 0.5]}
     alike = Found(names, memories[:1], found.by_memory[:1])
     assert find_changed_features(alike, 100) == ()
+
+
+@pytest.mark.parametrize("cut", [0, 777, CHANGE + 20, N_ROWS])
+def test_a_restored_watch_continues_with_the_losses_so_far(watched, cut):
+    kind, model, expected = watched
+    losses = np.random.default_rng(0).uniform(size=N_ROWS)
+    losses[CHANGE:] += 2 if kind == "regressor" else -(losses[CHANGE:] ** 9)
+    losses[::7] = np.nan
+    watch, heard = DriftWatch(model, detector=None), []
+    watch.update(losses[:cut])
+    state = json.loads(json.dumps(watch.to_json(), allow_nan=False))
+    again = DriftWatch(model, heard.append)
+    again.restore(state)
+    assert again.drifts == watch.drifts
+    new, others = again.update(losses[cut:]), watch.update(losses[cut:])
+    assert new == others == heard
+    assert again.drifts == watch.drifts
+    assert again.to_json() == watch.to_json()
+    restored = DriftWatch(model)
+    restored.restore(json.loads(json.dumps(expected.to_json())))
+    assert restored.drifts == expected.drifts
+
+
+def test_a_watch_with_a_detector_of_river_cannot_be_saved():
+    drift = pytest.importorskip("river.drift")
+    watch = DriftWatch(new("classifier"), detector=drift.ADWIN())
+    with pytest.raises(TypeError, match="ADWIN of river"):
+        watch.to_json()

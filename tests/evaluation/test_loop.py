@@ -60,12 +60,13 @@ def test_rows_that_wait_can_be_handed_to_another_loop(cls):
         interrupts.hold(2)  # so that the labels still due are not learned
         result = loop.run(blocks(adapter, rows=slice(0, 70)), interrupts)
     assert (result.interrupted, result.n_rows) == (True, 40)
-    assert sum(len(block.y) for block in loop.pending) == 30
+    assert sum(len(item.block.y) for item in loop.pending) == 30
     assert model.n_samples_seen_ == 40
     adapter, rest = new_loop(model, delay=30)
-    rest.restore_pending(loop.pending)
+    rest.restore(loop.pending, loop.seconds)
+    assert rest.seconds == loop.seconds > 0
     result = rest.run(blocks(adapter, rows=slice(70, 120)), Interrupts())
-    assert (result.n_rows, rest.pending) == (50, [])
+    assert (result.n_rows, rest.pending) == (80, [])  # the predictions that wait are measured, too
     assert tables(model) == tables(naive.partial_fit(FRAME, Y))
 
 

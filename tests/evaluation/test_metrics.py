@@ -1,5 +1,6 @@
 """Streaming metrics equal scikit-learn's on the same rows, however these are cut into batches."""
 
+import json
 import pickle
 from math import isnan, log, nan
 
@@ -373,3 +374,79 @@ def test_an_unknown_way_to_treat_classes_is_refused():
         ValueError, match="unknown_classes is 'drop'; it must be one of count, skip"
     ):
         Evaluator("classification", unknown_classes="drop")
+
+
+# States
+
+
+def evaluate(cut, metrics, task="classification", **how):
+    """Evaluate some rows, the rest of them by another evaluator that restores the state."""
+    y, values, weights = rows() if task == "classification" else numbers()
+    names = np.array(["no", "yes", "late"])
+    evaluator = Evaluator(task, metrics, WINDOW, **how)
+    for part in (slice(0, cut), slice(cut, N)):
+        if part.start:
+            state = json.dumps(evaluator.to_json(), allow_nan=False)
+            evaluator = Evaluator(task, metrics, WINDOW, **how)
+            evaluator.restore(json.loads(state))
+        if task == "regression":
+            evaluator.update(y[part], values[part], None, weights[part])
+        elif how.get("every") == 7:  # labels alone
+            evaluator.update(names[y[part]], names[values[part].argmax(axis=1)])
+        else:
+            y, late = np.where(np.arange(N) < 300, y % 2, y), np.arange(N) >= 310
+            values = np.where(late[:, None], values, values * [1, 1, 0])
+            evaluator.update(names[y[part]], values[part], names, weights[part])
+    return evaluator
+
+
+@pytest.mark.parametrize(
+    ("task", "metrics", "how"),
+    [
+        ("classification", None, {}),
+        ("classification", list(CLASSES), {"unknown_classes": "skip"}),
+        ("classification", None, {"every": 7}),
+        ("regression", [*NUMBERS, "crps"], {}),
+    ],
+)
+def test_a_restored_evaluator_continues_exactly(task, metrics, how):
+    whole = evaluate(N, metrics, task, **how).result()
+    for cut in (1, 100, 305, N - 1):
+        evaluator = evaluate(cut, metrics, task, **how)
+        result = evaluator.result()
+        assert (result.n_rows, result.n_skipped) == (whole.n_rows, whole.n_skipped)
+        assert (result.metrics, result.window) == (whole.metrics, whole.window)
+        assert result.curve.keys() == whole.curve.keys()
+        for name, values in whole.curve.items():
+            np.testing.assert_array_equal(result.curve[name], values)
+        np.testing.assert_array_equal(result.classes, whole.classes)
+
+
+def test_the_state_of_an_empty_evaluator_is_an_empty_evaluator():
+    evaluator = Evaluator("regression")
+    evaluator.restore(json.loads(json.dumps(Evaluator("regression").to_json())))
+    assert evaluator.n_rows == 0
+    assert all(map(isnan, evaluator.metrics.values()))
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"metrics": ["accuracy"]}, "metrics are"),
+        ({"window": 50}, "more than 50"),
+    ],
+)
+def test_the_state_of_another_evaluator_is_refused(how, says):
+    state = evaluate(N, ["accuracy", "log_loss"]).to_json()
+    options = {"metrics": ["accuracy", "log_loss"], "window": WINDOW} | how
+    with pytest.raises(ValueError, match=says):
+        Evaluator("classification", **options).restore(state)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "auc", "kappa", "log_loss"])
+@pytest.mark.parametrize("value", [None, [[2, 2], ""], [[-1], "AAAA"], [3, "AAAAAAAAAAA="]])
+def test_the_rows_of_a_damaged_state_are_refused(name, value):
+    state = evaluate(N, [name]).to_json()
+    state["metrics"][name]["last"] = value
+    with pytest.raises((TypeError, ValueError)):
+        Evaluator("classification", [name], WINDOW).restore(state)

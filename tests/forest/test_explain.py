@@ -1,6 +1,7 @@
 """Explanations: they add up to predictions, name the right features, and fit shap."""
 
 import pickle
+import signal
 import threading
 
 import numpy as np
@@ -277,7 +278,7 @@ def test_threads_and_copies_give_the_same_bits(name):
     np.testing.assert_array_equal(model.explain(X).values, explanation.values)
     same = pickle.loads(pickle.dumps(explanation))
     np.testing.assert_array_equal(same.values, explanation.values)
-    assert same.to_frame().keys() == explanation.to_frame().keys()
+    assert list(same.to_frame()) == list(explanation.to_frame())
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -288,6 +289,60 @@ def test_a_model_that_has_learned_nothing_and_wrong_rows_are_refused(name):
     model.fit([[0.0, 1.0], [1.0, 0.0]], [0.0, 1.0])
     with pytest.raises(ValueError, match="X has 1 features"):
         model.explain([[0.0]])
+
+
+class Learning(str):
+    """A category that lets a model learn a new class when it is encoded."""
+
+    __slots__ = ("learn",)
+
+    def __hash__(self):
+        self.learn()
+        return super().__hash__()
+
+
+@pytest.mark.parametrize("name", ["AMFClassifier", "AdaptiveAMFClassifier"])
+def test_a_class_that_comes_between_two_blocks_is_unknown_in_the_first(name):
+    city = np.array(["Oslo", "Rome"] * 4_200, dtype=object)
+    model = new(name).fit(city[:60, None], [0, 1, 1, 0] * 15)
+    model.partial_fit([["Oslo"], ["Rome"]], [2, 3])  # the core has capacity for more
+    before = model.predict_proba(city[:1, None])[0]
+    learner = Learning("Rome")
+    learner.learn = lambda: 4 in model.classes_ or model.partial_fit([["Oslo"]], [4])
+    city[-1] = learner  # in the second block
+    assert_parts_belong_together(model, model.explain(city[:, None]), before, city[:, None])
+
+
+@pytest.mark.parametrize("name", ["AMFClassifier", "AdaptiveAMFClassifier"])
+def test_a_class_that_comes_between_two_chunks_is_unknown_in_the_first(name):
+    """The core handles signals between chunks, where any thread may learn."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.arange(200) % 2
+    queries = np.resize(X, (60_000, 2))
+    previous = signal.getsignal(signal.SIGALRM)
+    try:
+        for _ in range(50):  # the signal may come too early on a busy machine
+            model = new(name).fit(X, y)
+            model.partial_fit(X[:2], [2, 3])
+            before = model.predict_proba(queries[:1])[0]
+            signal.signal(signal.SIGALRM, lambda *_, learn=model.partial_fit: learn(X[:1], [4]))
+            signal.setitimer(signal.ITIMER_REAL, 0.005)
+            explanation = model.explain(queries)
+            if explanation.shape[-1] == 5 and (explanation.values[0, :, 4] == 0).all():
+                break
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert_parts_belong_together(model, explanation, before, queries)
+
+
+def assert_parts_belong_together(model, explanation, before, X):
+    """The first row is that of the time before class 4, the last one that of now."""
+    sums = explanation.base_values + explanation.values.sum(axis=1)
+    predictions = softmax(sums, axis=1) if model.is_adaptive else sums
+    assert before.shape == (4,)
+    np.testing.assert_allclose(predictions[0], [*before, 0.0], rtol=1e-9)
+    np.testing.assert_allclose(predictions[-1], model.predict_proba(X[-1:])[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["AMFClassifier", "AdaptiveAMFClassifier", "AdaptiveAMFRegressor"])

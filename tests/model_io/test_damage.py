@@ -327,6 +327,21 @@ def without(*names):
 IMPORTANCES = ("importance", "importance_weight", "importance_turn")
 
 
+@pytest.mark.parametrize("file", ["adaptive", "adaptive_regressor"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *((with_value("weight_history", x), "finite weights") for x in (math.nan, -math.inf)),
+        (lambda _, arrays: arrays.update(weight_history=np.zeros(1)), "for each group"),
+        (lambda _, arrays: arrays.update(weight_history=np.zeros(8_316)), "fit the rows"),
+        (without("weight_history"), "missing"),
+    ],
+)
+def test_a_history_of_weights_that_no_stream_gives_is_rejected(file, change, message):
+    with pytest.raises(ModelFormatError, match=message):
+        from_bytes(resealed(file, change))
+
+
 @pytest.mark.parametrize("file", ["classifier", "regressor", "river_classifier", "adaptive"])
 @pytest.mark.parametrize(
     ("change", "message"),

@@ -9,7 +9,7 @@ import pytest
 from amforest import load
 from amforest.model_io import model_file, safetensors_bytes
 from amforest.model_io.model_file import ModelFormatError, from_bytes
-from make_golden import FOLDER, FORMAT, GOLDEN, described
+from make_golden import FOLDER, FORMAT, FROZEN, GOLDEN, described
 
 FOLDERS = {version: FOLDER / f"format_{version}" for version in range(1, FORMAT + 1)}
 ABOUT = {
@@ -40,9 +40,7 @@ def test_a_file_is_loaded_and_its_model_goes_on_as_it_did(version, name):
 def test_a_file_of_an_earlier_format_is_written_in_the_newest(version, name):
     old = load(FOLDERS[version] / f"{name}.amf")
     assert version == 3 or old.max_categories is None  # it had no limit
-    assert without_importances(old.to_bytes()) == without_importances(
-        (NEWEST / f"{name}.amf").read_bytes()
-    )
+    assert without_newer(old.to_bytes()) == without_newer((NEWEST / f"{name}.amf").read_bytes())
 
 
 @pytest.mark.parametrize("name", ["adaptive_regressor", "river_adaptive_regressor"])
@@ -51,10 +49,19 @@ def test_a_regressor_whose_mixer_has_one_level_goes_on_as_it_did(name):
     expected = json.loads((folder / "golden.json").read_text("utf-8"))["files"][name]
     data = (folder / f"{name}.amf").read_bytes()
     model = load(folder / f"{name}.amf", sha256=expected["sha256"])
-    found, known = without_importances(model.to_bytes()), without_importances(data)
+    found, known = without_newer(model.to_bytes()), without_newer(data)
     assert found[0].pop("format") == known[0].pop("format") + 1
     assert found == known
     assert described(name, model, data) == expected
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_a_frozen_copy_predicts_as_it_did(name):
+    folder = FOLDER / "frozen_3"
+    expected = json.loads((folder / "golden.json").read_text("utf-8"))["files"][name]
+    frozen = load(folder / f"{name}.amf", sha256=expected["sha256"])
+    assert GOLDEN[name].predictions(frozen) == expected["predictions"]
+    assert parts(frozen.to_bytes()) == parts((folder / f"{name}.amf").read_bytes())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,10 +78,11 @@ def parts(data):
     return document, {name: (array.shape, array.tobytes()) for name, array in arrays.items()}
 
 
-def without_importances(data):
+def without_newer(data):
     """The parts of a file without what formats before 4 do not have."""
     document, arrays = parts(data)
-    return document, {k: v for k, v in arrays.items() if not k.startswith("importance")}
+    newer = ("importance", "weight_history")
+    return document, {k: v for k, v in arrays.items() if not k.startswith(newer)}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from amforest import river
@@ -60,7 +61,7 @@ def test_the_contributions_are_those_of_the_twin():
         model.learn_one(x, x["a"])
     x = {"city": "Rome", "b": 0.5, "a": 0.25, "late": 0.0}
     twin = model.to_sklearn()
-    explanation = twin.explain([[x[name] for name in twin.feature_names_in_]])
+    explanation = twin.explain(pd.DataFrame([x])[list(twin.feature_names_in_)])
     base, contributions = model.explain_one(x)
     assert base == explanation.base_values[0]
     assert contributions == dict(

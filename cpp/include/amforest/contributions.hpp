@@ -20,16 +20,19 @@
 
 namespace amforest {
 
-// A receiver that adds up base values and contributions: out[0, then 1 + column][number].
+// A receiver that adds up base values and contributions, multiplied by a factor: out[0, then 1 +
+// column][number].
 struct Sums {
     std::span<double> out;
+    double factor;
 
     void base(std::span<const double> p) const {
-        for (std::size_t k = 0; k < p.size(); ++k) out[k] += p[k];
+        for (std::size_t k = 0; k < p.size(); ++k) out[k] += factor * p[k];
     }
     void term(std::size_t column, double weight, std::span<const double> p,
               std::span<const double> above) const {
         double *to = &out[(1 + column) * p.size()];
+        weight *= factor;
         for (std::size_t k = 0; k < p.size(); ++k) to[k] += weight * (p[k] - above[k]);
     }
 };
@@ -75,7 +78,7 @@ template <class Partition, LabelModel Labels> class Explainer {
     template <std::size_t kSize, class Receiver>
     [[gnu::flatten]] void follow(const Tree &tree, Walk &walk, const Receiver &receiver) {
         if (walk.v == kNone) return receiver.base(default_prediction(tree));
-        std::array<double, 2 * kSize> own;
+        std::array<double, 2 * kSize> own{};
         const std::size_t size = kSize > 0 ? kSize : size_;
         const std::span<double> memory = kSize > 0 ? std::span<double>(own) : std::span(memory_);
         std::span<double> now = memory.first(size), above = memory.subspan(size, size);

@@ -174,17 +174,25 @@ class ExtendedPath {
 
     // A term of all features by which x lies outside the range of v.
     template <class Tree, class Receiver>
-    static void divide(const Tree &tree, NodeId v, Point x, double weight,
-                       std::span<const double> to, std::span<const double> from,
-                       const Receiver &receiver) {
+    void divide(const Tree &tree, NodeId v, Point x, double weight, std::span<const double> to,
+                std::span<const double> from, const Receiver &receiver) {
         double sum = 0;
-        tree.arena().for_each_extension(v, x, [&](std::size_t, double delta) { sum += delta; });
+        extensions_.clear();
         tree.arena().for_each_extension(v, x, [&](std::size_t column, double delta) {
-            receiver.term(column, weight * (delta / sum), to, from);
+            extensions_.push_back({column, delta});
+            sum += delta;
         });
+        for (const auto &[column, delta] : extensions_)
+            receiver.term(column, weight * (delta / sum), to, from);
     }
 
+    struct Extension {
+        std::size_t column;
+        double delta; // lambda_j Delta_j
+    };
+
     std::vector<Step> steps_;
+    std::vector<Extension> extensions_; // scratch
 };
 
 } // namespace amforest

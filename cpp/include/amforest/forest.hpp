@@ -326,17 +326,17 @@ template <class Partition, LabelModel Labels> class Forest {
         const auto lock = lock_.read();
         const std::size_t size = Labels::explained_size(*common_.parameters);
         const std::size_t n_each = (1 + layout().n_features()) * size;
+        const double part = 1 / static_cast<double>(n_trees());
         out.assign(X.n_rows * n_each, 0.0);
         with_points(X, [&](const auto &point_at) {
             for_each_block(
                 X.n_rows, worth_while(X, n_threads), [&](std::size_t first, std::size_t last) {
                     Explainer<Partition, Labels>(options(), *common_.parameters)
                         .explain(trees_, point_at, first, last, [&](std::size_t, std::size_t i) {
-                            return Sums{std::span(out).subspan(i * n_each, n_each)};
+                            return Sums{std::span(out).subspan(i * n_each, n_each), part};
                         });
                 });
         });
-        divide_by_trees(out);
         return size;
     }
 

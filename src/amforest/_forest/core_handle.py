@@ -20,6 +20,9 @@ from amforest._core import (
     AdaptiveClassifierForest,
     AdaptiveRegressorForest,
     ClassifierForest,
+    FrozenAdaptiveClassifierForest,
+    FrozenAdaptiveRegressorForest,
+    FrozenForest,
     Options,
     RegressorForest,
     UnrestrictedClassifierForest,
@@ -42,6 +45,9 @@ AdaptiveCore = AdaptiveClassifierForest | AdaptiveRegressorForest
 Core = (
     WholeCountsCore | RealCountsCore | RegressorForest | UnrestrictedRegressorForest | AdaptiveCore
 )
+FrozenCore = FrozenForest | FrozenAdaptiveClassifierForest | FrozenAdaptiveRegressorForest
+# Of forests with one prediction for each leaf, whose trees are in this process.
+FreezableCore = ClassifierForest | WeightedClassifierForest | RegressorForest | AdaptiveCore
 Place = Callable[[Core], Core]
 Labels = ClassLabels | NumberLabels
 Prior = Callable[[int], float]
@@ -273,6 +279,11 @@ def counts_whole_numbers(core: Core) -> TypeGuard[WholeCountsCore]:
     return hasattr(core, "with_real_counts")
 
 
+def is_frozen_core(core: Any) -> TypeGuard[FrozenCore]:
+    """Return whether a core is a frozen copy, which learns no more."""
+    return isinstance(core, FrozenCore)
+
+
 def _add_in_order(total: float, values: Floats) -> float:
     """Add values one by one, so that the sum does not depend on how rows are cut into batches."""
     return float(np.cumsum(np.append(total, values))[-1])
@@ -396,6 +407,8 @@ def build_core(**arguments: Any) -> Core:
 
 def restore_core(state: dict[str, Any]) -> Core:
     """Build a core from what its method `state` returns, or did in earlier versions."""
+    if "n_outputs" in state:
+        return cast(Core, restore_frozen_core(state))
     trees = newer_columns(state) | state["trees"]
     return build_core(**state | {"options": Options(**state["options"]), "trees": trees})
 
@@ -406,6 +419,15 @@ def newer_columns(state: dict[str, Any]) -> dict[str, NDArray[Any]]:
     nothing = np.empty((0, n_features)), np.empty(0), np.empty(0, np.uint8)
     columns: dict[str, NDArray[Any]] = dict(zip(IMPORTANCES, nothing, strict=True))
     return columns | {"weight_history": np.empty(0)} if "groups" in state else columns
+
+
+def restore_frozen_core(state: dict[str, Any]) -> FrozenCore:
+    """Build a frozen core from what its method `state` returns."""
+    if "n_groups" not in state:
+        return FrozenForest(**state)
+    is_regressor = "expert_state" in state["trees"]
+    cls = FrozenAdaptiveRegressorForest if is_regressor else FrozenAdaptiveClassifierForest
+    return cls(**state)
 
 
 def reserve_classes(core: Core, n_classes: int) -> Core:

@@ -626,6 +626,20 @@ class Estimator(BaseEstimator):
 
         return model_file.to_bytes(self)
 
+    def freeze(self) -> Any:
+        """Return a frozen copy: small, immutable, and fast to predict with.
+
+        Its predictions are those of this forest, bit for bit. It keeps no rows, and learns no more.
+
+        Returns
+        -------
+        FrozenClassifier, FrozenRegressor or FrozenAdaptiveRegressor
+            See `amforest.frozen`.
+        """
+        from amforest.frozen import freeze_forest, wrap  # noqa: PLC0415  # which wraps estimators
+
+        return wrap(freeze_forest(self))
+
     def __getstate__(self) -> dict[str, Any]:
         return {"params": self.__dict__.copy(), "model": self._handle.state()}
 

@@ -118,17 +118,17 @@ class Explanation:
             }
         import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
 
-        backend = backend or self.backend
-        if backend is None:
+        library: Any = backend or self.backend
+        if library is None:
             raise ValueError(
                 "backend is None, and X was no frame: name a library, as in to_frame('pandas')"
             )
         names = self.feature_names or [f"x{j}" for j in range(self.values.shape[1])]
         columns = {name: self.values[:, j] for j, name in enumerate(names)}
-        frame: Any = nw.from_dict(columns, backend=backend)
-        if self.index is not None:
-            frame = nw.maybe_set_index(frame, index=self.index)
-        return frame.to_native()
+        frame: Any = nw.from_dict(columns, backend=library).to_native()
+        if self.index is not None and hasattr(frame, "index"):
+            frame.index = self.index
+        return frame
 
     def to_shap(self) -> Any:
         """Return a `shap.Explanation`, which the plots of the package shap need.
@@ -226,8 +226,11 @@ def explanation_of(
     classes : list, class, or None
     unit : str
     """
+    values = terms[:, 1:]
+    if not np.array_equal(columns, np.arange(values.shape[1])):
+        values = values[:, columns]
     return Explanation(
-        values=terms[:, 1:][:, columns],
+        values=values,
         base_values=terms[:, 0],
         data=given.values,
         feature_names=names,

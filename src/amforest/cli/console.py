@@ -84,7 +84,7 @@ class Notes:
 
 def describe_drift(drift: Drift) -> str:
     """Return a drift as a line: since when, by how much, and what has changed."""
-    losses = f"the loss rose from {_number(drift.before)} to {_number(drift.after)}"
+    losses = f"the mean loss rose from {_number(drift.before)} to {_number(drift.after)}"
     line = f"Drift: {losses} after row {drift.since:,} (detected at row {drift.row:,})"
     if drift.changed:
         features = ", ".join(str(change.feature) for change in drift.changed)

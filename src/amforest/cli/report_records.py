@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from amforest._forest.losses import log_losses, squared_errors
 from amforest.cli.run_baselines import Baselines
-from amforest.cli.scheme import CLASSIFICATION, Scheme
+from amforest.cli.scheme import Scheme
 from amforest.evaluation.adapters import Prediction
+from amforest.evaluation.blocks import as_list
+from amforest.model_io.json_values import from_json, to_json
 from amforest.reading import Batch
 
 N_WORST = 10
@@ -48,7 +50,7 @@ class ReportRecords:
     """
 
     def __init__(self, scheme: Scheme) -> None:
-        self._is_class, self._target = scheme.task == CLASSIFICATION, scheme.target
+        self._scheme, self._target = scheme, scheme.target
         self.baselines = Baselines(scheme)
         self.worst: list[WorstRow] = []
         self._last: deque[pa.Table] = deque()
@@ -89,6 +91,27 @@ class ReportRecords:
         table = pa.concat_tables(self._last).unify_dictionaries()
         return table.slice(max(len(table) - N_LAST, 0))
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the records in values of JSON."""
+        rows, labels = [], []
+        if self._last:
+            table, last = self.last_rows()
+            rows, labels = self._scheme.rows_of(table), as_list(last)
+        return {
+            "baselines": self.baselines.to_json(),
+            "worst": [_worst_to_json(row) for row in self.worst],
+            "last": [rows, labels],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from the result of `to_json`."""
+        self.baselines.restore(state["baselines"])
+        self.worst = [WorstRow(*from_json(row)) for row in state["worst"]]
+        rows, labels = state["last"]
+        self._last.clear()
+        if rows:
+            self._last.append((self._scheme.table_of(rows), self._scheme.labels(labels)))
+
     def _describe(self, loss: float, row: int, label: Any, predicted: Any) -> WorstRow:
         assert self._piece is not None
         i = row - self._first_row
@@ -96,6 +119,16 @@ class ReportRecords:
         features = {k: v for k, v in values.items() if k != self._target and v is not None}
         place = self._piece.file, int(self._piece.lines[i])
         return WorstRow(loss, row, label, predicted, *place, features)
+
+
+def _worst_to_json(row: WorstRow) -> Any:
+    """Return a row as a list; values that are no text or number, such as times, as text."""
+    features = {
+        key: value if isinstance(value, str | int | float) else str(value)
+        for key, value in row.features.items()
+    }
+    values = [row.loss, row.row, row.label, row.predicted, row.file, row.line, features]
+    return to_json(values, "worst")
 
 
 def _is_known(

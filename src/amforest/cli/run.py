@@ -10,17 +10,16 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 from rich.console import Console
 
 from amforest import Checkpoint
 from amforest.cli.block_size import BlockSize
-from amforest.cli.console import Notes, Status, choose_view, describe_drift
+from amforest.cli.console import CommandError, Notes, Status, choose_view, describe_drift
 from amforest.cli.keyed_checkpoint import KeyedCheckpoint
 from amforest.cli.model_choice import build_model, choose_coverage, choose_kinds, read_first
+from amforest.cli.pending_rows import pending_from_json, pending_to_json
 from amforest.cli.prediction_rows import PredictionRows, ids_of
+from amforest.cli.recent_predictions import LabelledPredictions, RecentPredictions
 from amforest.cli.reject_summary import RejectSummary
 from amforest.cli.report_records import ReportRecords
 from amforest.cli.row_file import RowFile, RowWriter
@@ -29,26 +28,17 @@ from amforest.cli.settings import Settings, open_source
 from amforest.evaluation import Block, Drift, DriftWatch, Evaluator, Loop, Progress
 from amforest.evaluation.adapters import Prediction, adapt
 from amforest.evaluation.blocks import as_list
+from amforest.evaluation.loop import Pending
 from amforest.model_io import model_file
 from amforest.model_io.interrupts import Interrupts
 from amforest.reading import Batch, Reject
 
 SECONDS_BETWEEN_STATS = 2.0
 KEPT = 10  # of the slowest rows
-ROWS_IN_REPORT = 10_000  # the last rows, whose predictions are kept
+STATE_VERSION = 1  # of the metrics and records in a checkpoint
 NUMBER_METRICS = ("rmse", "mae", "r2")
 INTERVAL_METRICS = ("coverage", "interval_width")
 REJECT_COLUMNS = ("file", "line", "reason", "text")
-
-
-@dataclass(frozen=True)
-class LabelledPredictions:
-    """Labels, and their predictions: numbers, or probabilities of classes."""
-
-    labels: NDArray[Any]
-    values: NDArray[Any]
-    classes: NDArray[Any] | None
-    intervals: NDArray[np.float64] | None = None  # lower and upper ends, for numbers
 
 
 @dataclass(frozen=True)
@@ -99,10 +89,13 @@ class Session:
         self.predictions, self.rejects = predictions, rejects
         self.n_rows = 0  # predicted, in this run and those it resumes
         self.n_resumed = 0  # of them, in the runs before
+        self.n_unmeasured = 0  # of them, that no metric covers
+        self.n_unrecorded = 0  # of them, that the records for a report do not cover
         self.n_rejected = 0
         self.reject_summary = RejectSummary()
         self.bytes_read = 0  # of the stream, up to the last row that was learned
         self.started = time.monotonic()
+        self._seconds_before = 0.0  # of the runs that it resumes
         self.slowest: list[tuple[float, int]] = []  # seconds per row, number of the row
         self.records = ReportRecords(scheme) if for_report else None
         self._prediction_rows = prediction_rows or PredictionRows(scheme, coverage)
@@ -122,8 +115,7 @@ class Session:
         )
         self._block_size = BlockSize()
         self._after_block: Callable[[], None] | None = None
-        self._recent: deque[LabelledPredictions] = deque()
-        self._n_recent = 0
+        self._recent = RecentPredictions()
         self._size: dict[str, int] = {}
         self._stats_at = 0.0
 
@@ -180,37 +172,20 @@ class Session:
         if prediction is not None:
             if self.records is not None:
                 self.records.record(start, labels, prediction)
-            self._keep_recent(LabelledPredictions(labels, *prediction))
+            self._recent.add(LabelledPredictions(labels, *prediction))
         ids = [self._ids.popleft() for _ in labels] if self._ids else None
         if self.predictions is not None:
             values = self._prediction_rows.values
             self.predictions.write(values(start, len(labels), prediction, labels=labels, ids=ids))
 
-    def _keep_recent(self, latest: LabelledPredictions) -> None:
-        self._recent.append(latest)
-        self._n_recent += len(latest.labels)
-        while self._n_recent - len(self._recent[0].labels) >= ROWS_IN_REPORT:
-            self._n_recent -= len(self._recent.popleft().labels)
-
     def recent(self) -> LabelledPredictions:
         """Return the last rows that were predicted, with a column for each class."""
-        classes = getattr(self.model, "classes_", None)
-        if not self._recent:
-            shape = (0,) if classes is None else (0, len(classes))
-            return LabelledPredictions(np.empty(0), np.empty(shape), classes)
-        labels = np.concatenate([part.labels for part in self._recent])[-ROWS_IN_REPORT:]
-        parts = [part.values for part in self._recent]
-        if classes is not None:
-            parts = [_widen(part, classes) for part in self._recent]
-        values = np.concatenate(parts)[-ROWS_IN_REPORT:]
-        ends = [part.intervals for part in self._recent if part.intervals is not None]
-        intervals = np.concatenate(ends)[-ROWS_IN_REPORT:] if ends else None
-        return LabelledPredictions(labels, values, classes, intervals)
+        return self._recent.joined(getattr(self.model, "classes_", None))
 
     # Checkpoints
 
     def to_json(self) -> dict[str, Any]:
-        """Return the state that a run needs to resume, beside the model, in values of JSON."""
+        """Return what is saved beside the model, in values of JSON."""
         files = (self.predictions, self.rejects)
         return {
             "scheme": self.scheme.to_json(),
@@ -219,25 +194,77 @@ class Session:
             "sizes": [0 if file is None else file.size for file in files],
             "class_columns": self._prediction_rows.classes,
             "waiting": [
-                [list(row), label]
-                for block in self.loop.pending
-                for row, label in zip(_rows_of(block.X), as_list(block.y), strict=True)
+                [row, label]
+                for item in self.loop.pending
+                for row, label in zip(
+                    self.scheme.rows_of(item.block.X), as_list(item.block.y), strict=True
+                )
             ],
         }
+
+    def progress_to_json(self) -> dict[str, Any]:
+        """Return metrics and records in values of JSON, with which a later run continues."""
+        self.loop.flush()
+        return {
+            "version": STATE_VERSION,
+            "coverage": self.coverage,
+            "unmeasured": [self.n_unmeasured, self.n_unrecorded],
+            "seconds": [self.seconds, self.loop.seconds],
+            "slowest": [[seconds, row] for seconds, row in self.slowest],
+            "evaluator": self.evaluator.to_json(),
+            "watch": self.watch.to_json(),
+            "waiting": [pending_to_json(item) for item in self.loop.pending],
+            "records": None if self.records is None else self._records_to_json(self.records),
+        }
+
+    def _records_to_json(self, records: ReportRecords) -> dict[str, Any]:
+        recent = self._recent.to_json(getattr(self.model, "classes_", None))
+        return records.to_json() | {"recent": recent}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Continue a run from the state of a checkpoint."""
         self.n_rows, _, self.n_rejected = state["counts"]
         self.n_resumed = self.n_rows
-        self.watch.restart(self.n_rows)
         self.reject_summary.restore(state.get("reject_reasons", []))  # absent in older checkpoints
-        if waiting := state["waiting"]:
-            table = pa.concat_tables(self.scheme.row_table(row) for row, _ in waiting)
-            for k in range(len(self.scheme.numbers), table.num_columns):  # as in a stream
-                table = table.set_column(
-                    k, table.field(k).name, table.column(k).dictionary_encode()
-                )
-            self.loop.restore_pending([Block(table, self.scheme.labels([y for _, y in waiting]))])
+        progress, waiting = state.get("progress"), state["waiting"]
+        rows = self.scheme.table_of([row for row, _ in waiting])
+        block = Block(rows, self.scheme.labels([label for _, label in waiting]))
+        if (
+            progress is None  # an older checkpoint
+            or progress["version"] != STATE_VERSION
+            or progress["coverage"] != self.coverage
+        ):
+            self.n_unmeasured = self.n_unrecorded = self.n_rows
+            self.watch.restart(self.n_rows)
+            self.loop.restore([Pending(block, is_measured=False)] if waiting else [])
+            return
+        try:
+            self._resume_progress(progress, block)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+            raise CommandError(
+                f"the checkpoint has metrics that cannot be continued ({error!r}): it is damaged, "
+                "or was written by another program. Use another folder"
+            ) from error
+
+    def _resume_progress(self, progress: dict[str, Any], waiting: Block) -> None:
+        self.n_unmeasured, self.n_unrecorded = progress["unmeasured"]
+        self._seconds_before, seconds = (float(value) for value in progress["seconds"])
+        self.slowest = [(float(each), int(row)) for each, row in progress["slowest"]]
+        self.evaluator.restore(progress["evaluator"])
+        self.watch.restore(progress["watch"])
+        self.loop.restore(pending_from_json(progress["waiting"], waiting), seconds)
+        if self.records is None:
+            return
+        if progress["records"] is None:  # the run before made no report
+            self.n_unrecorded = self.n_rows
+        else:
+            self.records.restore(progress["records"])
+            self._recent.restore(progress["records"]["recent"], self.scheme.labels)
+
+    @property
+    def seconds(self) -> float:
+        """The time of this run, and of those it resumes."""
+        return self._seconds_before + time.monotonic() - self.started
 
     def sync(self) -> None:
         """Write the files to disk."""
@@ -272,10 +299,6 @@ class Session:
         return {names.get(k, k.replace("_", " ")): value for k, value in metrics.items()}
 
 
-def _rows_of(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in table.columns), strict=True)
-
-
 def size_of(model: Any) -> dict[str, int]:
     """Return the size of a model: its nodes, or how many keys have a model of their own."""
     stats = model.stats()
@@ -294,13 +317,6 @@ def _choose_metrics(task: str, coverage: float | None) -> tuple[str, ...] | None
     if task == CLASSIFICATION:
         return None
     return NUMBER_METRICS if coverage is None else NUMBER_METRICS + INTERVAL_METRICS
-
-
-def _widen(part: LabelledPredictions, classes: NDArray[Any]) -> NDArray[Any]:
-    is_known = np.isin(classes, [] if part.classes is None else part.classes)
-    wide = np.zeros((len(part.labels), len(classes)))
-    wide[:, is_known] = part.values
-    return wide
 
 
 def _keep_largest(kept: list[Any], entry: tuple[Any, ...]) -> None:
@@ -365,7 +381,7 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
 
         progress = session.run(chain(first, batches), interrupts, after_block)
         if checkpoint is not None:
-            checkpoint.extra = session.to_json()
+            checkpoint.extra = _checkpoint_state(session)
         view.show(session.status(session.bytes_read, stream.bytes_total, final=True))
     notes.show(stream.notes)
     session.reject_summary.show(console)
@@ -431,8 +447,12 @@ def _save(session: Session, path: str) -> None:
         session.model.save(path, extra=session.to_json())
 
 
+def _checkpoint_state(session: Session) -> dict[str, Any]:
+    return session.to_json() | {"progress": session.progress_to_json()}
+
+
 def _step(checkpoint: Checkpoint[Any] | KeyedCheckpoint, session: Session) -> None:
     if checkpoint.is_due:
         session.sync()
-        checkpoint.extra = session.to_json()
+        checkpoint.extra = _checkpoint_state(session)
     checkpoint.step()

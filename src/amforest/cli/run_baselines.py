@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,11 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from amforest.baselines import OnlineDummyClassifier, OnlineDummyRegressor
 from amforest.cli.scheme import CLASSIFICATION, RunningScale, Scheme
 from amforest.evaluation import Evaluator, Progress
+from amforest.evaluation.blocks import as_list
+from amforest.model_io.json_values import floats_from_json, floats_to_json, from_json, to_json
 
 Floats = NDArray[np.float64]
+Convert = Callable[[list[Any]], NDArray[Any]]
 
 ROWS_AT_ONCE = 100  # of the linear model: it takes as long for a single row
 HASHED_COLUMNS = 64  # of the categories, for models that need numbers
@@ -33,8 +37,12 @@ class Baselines:
         self._scheme, self._is_class = scheme, scheme.task == CLASSIFICATION
         self._scale = RunningScale(len(scheme.numbers)) if scheme.scale is None else None
         self._dummy: Any = OnlineDummyClassifier() if self._is_class else OnlineDummyRegressor()
-        self._linear = LogisticRegression() if self._is_class else LinearRegression()
+        self._linear: LogisticRegression | LinearRegression = (
+            LogisticRegression() if self._is_class else LinearRegression()
+        )
         self._last: Any = None
+        # Rows that are not predicted yet, so that results do not depend on how rows are cut.
+        self._waiting: list[tuple[Floats, NDArray[Any]]] = []
         both = ("log_loss", "accuracy") if self._is_class else ("rmse", "mae")
         linear = "logistic regression" if self._is_class else "linear regression"
         names = ["class frequencies" if self._is_class else "mean so far", "last label", linear]
@@ -46,20 +54,63 @@ class Baselines:
         }
 
     def update(self, table: Any, labels: NDArray[Any]) -> None:
-        """Predict rows, then learn them."""
+        """Predict rows, then learn them; the last of them may wait for more."""
         X = self._matrix(table)
         if self._last is None:  # no model can predict the first row
             for evaluator in self._evaluators.values():
                 evaluator.update(labels[:1], None)
             self._learn(X[:1], labels[:1])
             X, labels = X[1:], labels[1:]
-        for start in range(0, len(labels), ROWS_AT_ONCE):
+        self._waiting.append((X, labels))
+        if sum(len(y) for _, y in self._waiting) < ROWS_AT_ONCE:
+            return
+        X, labels = self._take_waiting()
+        end = len(labels) - len(labels) % ROWS_AT_ONCE
+        for start in range(0, end, ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
             self._test_then_train(X[part], labels[part])
+        self._waiting.append((X[end:], labels[end:]))
 
     def results(self) -> dict[str, Progress]:
-        """Return the metrics of each model by its name."""
+        """Predict and learn the rows that wait; return the metrics of each model by its name."""
+        if self._waiting:
+            X, labels = self._take_waiting()
+            if len(labels):
+                self._test_then_train(X, labels)
         return {name: evaluator.result() for name, evaluator in self._evaluators.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state in values of JSON."""
+        # Joined in place: the rows wait as before.
+        self._waiting = [self._take_waiting()] if self._waiting else []
+        X, labels = self._waiting[0] if self._waiting else (np.empty((0, 0)), np.empty(0))
+        return {
+            "scale": None if self._scale is None else self._scale.to_json(),
+            "dummy": to_json(self._dummy.__getstate__(), "dummy"),
+            "linear": self._linear.to_json(),
+            "last": [] if self._last is None else as_list(self._last),
+            "waiting": [floats_to_json(X), as_list(labels)],
+            "evaluators": {name: each.to_json() for name, each in self._evaluators.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from the result of `to_json`."""
+        convert = self._scheme.labels
+        if self._scale is not None:
+            self._scale = RunningScale.from_json(state["scale"])
+        self._dummy.__setstate__(from_json(state["dummy"]))
+        self._linear.restore(state["linear"], convert)
+        self._last = convert(state["last"]) if state["last"] else None
+        X, labels = state["waiting"]
+        rows = floats_from_json(X, (len(labels), None))
+        self._waiting = [(rows, convert(labels))] if labels else []
+        for name, evaluator in self._evaluators.items():
+            evaluator.restore(state["evaluators"][name])
+
+    def _take_waiting(self) -> tuple[Floats, NDArray[Any]]:
+        X, labels = map(np.concatenate, zip(*self._waiting, strict=True))
+        self._waiting = []
+        return X, labels
 
     def _learn(self, X: Floats, y: NDArray[Any]) -> None:
         self._dummy.partial_fit(X, y)
@@ -139,6 +190,18 @@ class LogisticRegression:
             model.coef_[places], model.intercept_[places] = weights, offsets
         return model
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the state in values of JSON."""
+        return {"classes": as_list(self.classes), "model": _weights_to_json(self._model)}
+
+    def restore(self, state: dict[str, Any], convert: Convert) -> None:
+        """Continue from the result of `to_json`; `convert` turns labels into an array."""
+        self.classes, self._model = convert(state["classes"]), None
+        if state["model"] is not None:
+            n_features = floats_from_json(state["model"]["coef"], (None, None)).shape[1]
+            self._model = self._grow(n_features)
+            _restore_weights(self._model, state["model"])
+
 
 class LinearRegression:
     """Linear regression by stochastic gradients, on labels that are standardised."""
@@ -165,9 +228,44 @@ class LinearRegression:
         self._n = n
         self._lowest, self._highest = min(self._lowest, y.min()), max(self._highest, y.max())
         if self._model is None:
-            self._model = SGDRegressor(eta0=min(0.01, 1 / (X.shape[1] + 1)), random_state=0)
+            self._model = self._build(X.shape[1])
         scaled = (y - self._mean) / self._spread()
         self._model.partial_fit(X, np.clip(scaled, -2 * LARGEST, 2 * LARGEST))
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the state in values of JSON."""
+        sums = self._n, self._mean, self._squares, self._lowest, self._highest
+        return {"sums": floats_to_json(sums), "model": _weights_to_json(self._model)}
+
+    def restore(self, state: dict[str, Any], convert: Convert) -> None:
+        """Continue from the result of `to_json`."""
+        n, *sums = floats_from_json(state["sums"], (5,)).tolist()
+        self._n = int(n)
+        self._mean, self._squares, self._lowest, self._highest = sums
+        if state["model"] is not None:
+            (n_features,) = floats_from_json(state["model"]["coef"], (None,)).shape
+            self._model = self._build(n_features).partial_fit(np.zeros((1, n_features)), [0.0])
+            _restore_weights(self._model, state["model"])
+
+    def _build(self, n_features: int) -> Any:
+        return SGDRegressor(eta0=min(0.01, 1 / (n_features + 1)), random_state=0)
+
     def _spread(self) -> float:
         return float(np.sqrt(self._squares / self._n)) or 1.0
+
+
+def _weights_to_json(model: Any) -> dict[str, Any] | None:
+    """Return what a model of scikit-learn has learned by stochastic gradients."""
+    if model is None:
+        return None
+    return {
+        "coef": floats_to_json(model.coef_),
+        "intercept": floats_to_json(model.intercept_),
+        "rows": float(model.t_),  # they decide on the learning rate
+    }
+
+
+def _restore_weights(model: Any, state: dict[str, Any]) -> None:
+    model.coef_[:] = floats_from_json(state["coef"], model.coef_.shape)
+    model.intercept_[:] = floats_from_json(state["intercept"], model.intercept_.shape)
+    model.t_ = float(state["rows"])

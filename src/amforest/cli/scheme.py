@@ -124,11 +124,22 @@ class Scheme:
         dtype = np.float64 if self.task == REGRESSION else np.int64 if self.whole else str
         return np.asarray(y).astype(dtype)
 
-    def row_table(self, row: list[Any]) -> pa.Table:
-        """Return the features of one row as a table."""
-        kinds = [pa.float64()] * len(self.numbers) + [pa.string()] * len(self.categories)
-        columns = [pa.array([value], kind) for value, kind in zip(row, kinds, strict=True)]
-        return pa.table(columns, names=self.names)
+    @staticmethod
+    def rows_of(table: pa.Table) -> list[list[Any]]:
+        """Return the rows of a table of features in values of JSON."""
+        columns = [column.to_pylist() for column in table.columns]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def table_of(self, rows: list[list[Any]]) -> pa.Table:
+        """Return the result of `rows_of` as a table, as `features` does."""
+        texts = self.categories if self.key is None else [*self.categories, self.key]
+        names = [*self.numbers, *texts]
+        columns: Any = zip(*rows, strict=True) if rows else [[] for _ in names]
+        kinds = [pa.float64()] * len(self.numbers) + [pa.string()] * len(texts)
+        arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
+        for k in range(len(self.numbers), len(self.names)):
+            arrays[k] = arrays[k].dictionary_encode()
+        return pa.table(arrays, names=names)
 
     def restarted(self) -> Scheme:
         """Return the same scheme with the scales of a stream that begins."""

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from amforest.model_io.json_values import floats_from_json, floats_to_json, from_json, to_json
+
 Floats = NDArray[np.float64]
 
 
@@ -40,6 +42,19 @@ class Ring:
             return self._rows[: self._n_pushed]
         return np.roll(self._rows, -(self._n_pushed % size), axis=0)
 
+    def to_json(self) -> Any:
+        """Return the rows in values of JSON."""
+        return floats_to_json(self.rows())
+
+    def restore(self, state: Any) -> None:
+        """Continue from the result of `to_json`."""
+        size, rows = len(self._rows), floats_from_json(state, (None, None))
+        if len(rows) > size:
+            raise ValueError(f"there are {len(rows)} last rows, more than {size}")
+        self._rows = np.zeros((size, rows.shape[1]))
+        self._rows[: len(rows)] = rows
+        self._n_pushed = len(rows)
+
 
 class Metric:
     """The base of all metrics.
@@ -48,7 +63,7 @@ class Metric:
     order of the rows, so that no value depends on how the stream is cut into batches.
 
     A subclass defines the terms of a row, how they are added up, and the value of the sums
-    (`value`) and of some rows (`_of`).
+    (`value`) and of some rows (`_of`). It names the attributes that hold its sums (`_sums`).
 
     Parameters
     ----------
@@ -58,6 +73,7 @@ class Metric:
 
     needs_probabilities: ClassVar[bool] = False
     needs_intervals: ClassVar[bool] = False  # they are its predictions, then
+    _sums: ClassVar[tuple[str, ...]]
 
     def __init__(self, window: int) -> None:
         self._last = Ring(window)
@@ -82,6 +98,25 @@ class Metric:
         rows = self._last.rows()
         return self._of(rows[:, 0], rows[:, 1:]) if rows.size else nan
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the state in values of JSON."""
+        sums = {name: getattr(self, name) for name in self._sums}
+        return {"last": self._last.to_json()} | {
+            name: floats_to_json(value) if isinstance(value, np.ndarray) else to_json(value, name)
+            for name, value in sums.items()
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from the result of `to_json`."""
+        self._last.restore(state["last"])
+        for name in self._sums:
+            like = getattr(self, name)
+            if isinstance(like, np.ndarray):  # of length 0 in the direction of the classes
+                value: Any = floats_from_json(state[name], tuple(n or None for n in like.shape))
+            else:
+                value = from_json(state[name])
+            setattr(self, name, value)
+
     def _terms(self, y: NDArray[Any], predictions: Any) -> Floats:
         raise NotImplementedError
 
@@ -96,6 +131,7 @@ class Mean(Metric):
     """The mean of one term of each row."""
 
     _weight = _sum = 0.0
+    _sums: ClassVar[tuple[str, ...]] = ("_weight", "_sum")
 
     @property
     def value(self) -> float:

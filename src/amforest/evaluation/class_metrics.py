@@ -105,6 +105,7 @@ class Brier(Mean):
 
     needs_probabilities = True
     _n_classes = 0
+    _sums = (*Mean._sums, "_n_classes")
 
     def _terms(self, y: Codes, predictions: ClassPredictions) -> Floats:
         self._n_classes = predictions.n_classes
@@ -135,6 +136,8 @@ class Accuracy(Mean):
 
 class _Counts(Metric):
     """A function of three counts per class: labels, predictions, and correct predictions."""
+
+    _sums = ("_counts",)
 
     def __init__(self, window: int) -> None:
         super().__init__(window)
@@ -198,6 +201,7 @@ class Auc(Metric):
 
     needs_probabilities = True
     _positive, _n_classes, _total = 0, 0, 0.0
+    _sums = ("_positive", "_n_classes", "_total", "_bins")
 
     def __init__(self, window: int) -> None:
         super().__init__(window)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from amforest.evaluation.base_metric import Floats
 from amforest.evaluation.feature_changes import FeatureChange
+from amforest.model_io.json_values import floats_from_json, floats_to_json, from_json, to_json
 
 BLOCK = 50  # rows whose sums are kept together
 MOST_OF_A_SIZE = 5  # buckets; then the two oldest of them are joined
-FEWEST = 100  # rows on each side of a change
 DELTA = 1e-3  # the false-alarm rate of a test, if losses are independent and its bound is tight
 # Columns of the buckets; the squares of blocks are those of their sums.
 BLOCKS, SUM, SQUARES, OF_BLOCKS, UNBOUNDED, ROWS = range(6)
@@ -119,6 +119,27 @@ class DriftDetector:
             self._add(values[block], rows[block])
         return self.drifts[n_before:]
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the state in values of JSON, without the drifts; TypeError with one of river."""
+        if self._detector is not None:
+            name = type(self._detector).__name__
+            raise TypeError(f"detector is a {name} of river, whose state cannot be saved as JSON")
+        return {
+            "scale": to_json(self._scale, "scale"),
+            "counts": [self._n_rows, self._end],
+            "block": floats_to_json(self._block),
+            "rows": self._rows.tolist(),
+            "buckets": floats_to_json(self._buckets),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from the result of `to_json`."""
+        self._scale = from_json(state["scale"])
+        self._n_rows, self._end = (int(n) for n in state["counts"])
+        self._rows = np.array(state["rows"], dtype=np.int64)
+        self._block = floats_from_json(state["block"], self._rows.shape)
+        self._buckets = floats_from_json(state["buckets"], (None, self._buckets.shape[1]))
+
     def _add(self, block: Floats, rows: NDArray[np.int64]) -> None:
         bounded = block if self._is_bounded else self._bound(block)
         total, end = float(bounded.sum()), int(rows[-1])
@@ -126,13 +147,13 @@ class DriftDetector:
         self._buckets = _compress(np.vstack((self._buckets, [*bucket, end - self._end])))
         self._end = end
         if self._detector is None:
-            while (change := find_change(self._buckets, FEWEST))[0] > 1:
+            while (change := find_change(self._buckets))[0] > 1:
                 self._divide(*change[1:], end)
             return
         for x, row in zip(bounded.tolist(), rows.tolist(), strict=True):
             self._detector.update(x)
             if self._detector.drift_detected:
-                self._divide(*find_change(self._buckets, BLOCK)[1:], row)
+                self._divide(*find_change(self._buckets)[1:], row)
 
     def _divide(self, place: int, is_rise: bool, row: int) -> None:
         """Note a drift before the bucket at a place, or drop the older ones."""
@@ -157,18 +178,16 @@ class DriftDetector:
         return bounded
 
 
-def find_change(buckets: Floats, fewest: int) -> tuple[float, int, bool]:
-    """Return where the mean of buckets changes most, and whether it rises there.
+def find_change(buckets: Floats) -> tuple[float, int, bool]:
+    """Return before which bucket the mean changes most, and whether it rises there.
 
-    First comes the change as a multiple of the largest that is no change; 0 without `fewest` rows
-    on each side.
+    First comes the change as a multiple of the largest that is no change; 0 of a single bucket.
     """
+    if len(buckets) < 2:
+        return 0.0, 0, False
     totals = buckets.cumsum(axis=0)
     n = BLOCK * totals[:, BLOCKS]
-    is_apart = (n >= fewest) & (n[-1:] - n >= fewest)
-    if not is_apart.any():
-        return 0.0, 0, False
-    sides = totals[is_apart], totals[-1] - totals[is_apart]
+    sides = totals[:-1], totals[-1] - totals[:-1]
     old, new = (BLOCK * side[:, BLOCKS] for side in sides)
     means = sides[0][:, SUM] / old, sides[1][:, SUM] / new
     variance = np.maximum(*(sum(parts) for parts in zip(*map(_spread, sides), strict=True)))
@@ -177,8 +196,7 @@ def find_change(buckets: Floats, fewest: int) -> tuple[float, int, bool]:
     bound = np.sqrt(2 * variance * strength * inverse) + 2 / 3 * strength * inverse
     excess = np.abs(means[1] - means[0]) / bound
     best = int(excess.argmax())
-    place = int(np.flatnonzero(is_apart)[best]) + 1
-    return float(excess[best]), place, bool(means[1][best] > means[0][best])
+    return float(excess[best]), best + 1, bool(means[1][best] > means[0][best])
 
 
 def _spread(side: Floats) -> tuple[Floats, Floats]:

@@ -17,6 +17,7 @@ from amforest.evaluation.blocks import as_list
 from amforest.evaluation.drift import Drift, DriftDetector, RiverDetector
 from amforest.evaluation.feature_changes import FeatureChange, find_changed_features
 from amforest.inspection import importances
+from amforest.model_io.json_values import from_json, to_json
 
 OnDrift = Callable[[Drift], object]
 
@@ -66,6 +67,23 @@ class DriftWatch:
         is_bounded = self.task == "classification"
         self._detector = DriftDetector(is_bounded=is_bounded, detector=self._template)
         self._first, self._n_rows = n_rows, n_rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the losses so far and the drifts in values of JSON.
+
+        TypeError with a detector of river, or with features whose names are no values of JSON.
+        """
+        return {
+            "counts": [self._first, self._n_rows],
+            "detector": self._detector.to_json(),
+            "drifts": [_drift_to_json(drift) for drift in self.drifts],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from the result of `to_json`; `on_drift` is not called for its drifts."""
+        self._first, self._n_rows = (int(n) for n in state["counts"])
+        self._detector.restore(state["detector"])
+        self.drifts = [_drift_from_json(drift) for drift in state["drifts"]]
 
     def update(self, losses: Floats | list[float]) -> list[Drift]:
         """Take the losses of the next rows, NaN where there is none; return drifts that are new.
@@ -172,6 +190,19 @@ def watch_drift(
     [0, 3]
     """
     return DriftWatch(model, on_drift, detector=detector).start()
+
+
+def _drift_to_json(drift: Drift) -> list[Any]:
+    changed = [[change.feature, change.before, change.after] for change in drift.changed]
+    values = [drift.row, drift.since, drift.before, drift.after, changed]
+    converted: list[Any] = to_json(values, "drifts")
+    return converted
+
+
+def _drift_from_json(state: list[Any]) -> Drift:
+    row, since, before, after, changed = from_json(state)
+    changes = (FeatureChange(feature, *parts) for feature, *parts in changed)
+    return Drift(int(row), int(since), float(before), float(after), tuple(changes))
 
 
 def row_losses(task: str, labels: Any, prediction: Prediction) -> Floats:

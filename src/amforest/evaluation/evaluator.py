@@ -240,6 +240,44 @@ class Evaluator:
             interrupted=interrupted,
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the state in values of JSON, if the labels are such."""
+        since = self._predicted_since
+        return {
+            "counts": [self.n_rows, self.n_skipped, self.n_unknown_classes],
+            "classes": list(self._classes.labels),
+            "predicted_since": [[label, row] for label, row in since.items()],
+            "metrics": {name: metric.to_json() for name, metric in self._metrics.items()},
+            "curve": self._curve.to_json(self._curve_names()),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from the result of `to_json` of an evaluator with the same parameters.
+
+        ValueError, TypeError, KeyError or IndexError if it is no such result. Use a new evaluator
+        then.
+        """
+        self.n_rows, self.n_skipped, self.n_unknown_classes = (int(n) for n in state["counts"])
+        self._classes = ClassCodes()
+        self._classes.validate(state["classes"], "classes")
+        self._classes.add(state["classes"])
+        self._predicted_since = {label: int(row) for label, row in state["predicted_since"]}
+        metrics = state["metrics"]
+        # Some default metrics are dropped along the stream.
+        missing = self._metrics.keys() - metrics.keys()
+        if metrics.keys() - self._metrics.keys() or (missing and self._are_requested):
+            raise ValueError(f"the metrics are {list(metrics)}, not {list(self._metrics)}")
+        for name in missing:
+            del self._metrics[name]
+        for name, metric in self._metrics.items():
+            metric.restore(metrics[name])
+        self._curve.restore(state["curve"], self._curve_names())
+        curve_point(self.metrics, self.window)  # fails if parts do not fit each other
+
+    def _curve_names(self) -> list[str]:
+        nothing = dict.fromkeys(self._metrics, nan)
+        return list(curve_point(nothing, nothing))
+
     def _add_numbers(
         self,
         y: NDArray[Any],

@@ -168,17 +168,17 @@ def progressive_validation(
     return result
 
 
-class _Pending(NamedTuple):
+class Pending(NamedTuple):
     """Rows that are predicted and wait for their labels."""
 
     block: Block
-    prediction: Prediction | None
-    is_measured: bool  # whether the prediction goes to the evaluator
+    prediction: Prediction | None = None
+    is_measured: bool = True  # whether the prediction goes to the evaluator
 
-    def slice(self, rows: slice) -> _Pending:
+    def slice(self, rows: slice) -> Pending:
         """Return some of the rows."""
         some = None if self.prediction is None else self.prediction.slice(rows)
-        return _Pending(slice_block(self.block, rows), some, self.is_measured)
+        return Pending(slice_block(self.block, rows), some, self.is_measured)
 
 
 class Loop:
@@ -216,7 +216,7 @@ class Loop:
         self._watch = watch
         self._most_measured = ROWS_AT_ONCE if watch is None else BLOCK
         self._seconds = 0.0
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[Pending] = deque()
         self._n_pending = 0
         self._measured: list[tuple[Block, Prediction | None]] = []  # not yet in the evaluator
         self._n_measured = 0
@@ -252,15 +252,21 @@ class Loop:
         return self.result(interrupted=interrupts.received)
 
     @property
-    def pending(self) -> list[Block]:
+    def pending(self) -> list[Pending]:
         """The rows that are predicted, and whose labels are not due yet."""
-        return [item.block for item in self._pending]
+        return list(self._pending)
 
-    def restore_pending(self, blocks: Iterable[Block]) -> None:
-        """Continue with rows that an earlier loop predicted: they are learned, but not measured."""
-        for block in blocks:
-            self._pending.append(_Pending(block, None, False))
-            self._n_pending += len(block.y)
+    @property
+    def seconds(self) -> float:
+        """The time that the model took so far."""
+        return self._seconds
+
+    def restore(self, pending: Iterable[Pending], seconds: float = 0.0) -> None:
+        """Continue with the rows that an earlier loop has predicted, and with its time."""
+        self._seconds = seconds
+        for item in pending:
+            self._pending.append(item)
+            self._n_pending += len(item.block.y)
 
     def result(self, *, interrupted: bool = False) -> Progress:
         """Return the metrics so far."""
@@ -312,7 +318,7 @@ class Loop:
     def _hold(self, block: Block, prediction: Prediction | None) -> None:
         """Report predictions, and keep their rows until the labels are due."""
         self._report(block, prediction)
-        self._pending.append(_Pending(block, prediction, True))
+        self._pending.append(Pending(block, prediction))
         self._n_pending += len(block.y)
 
     def _release(self, n_rows: int) -> None:
@@ -385,6 +391,7 @@ def _are_alike(one: Prediction | None, other: Prediction | None) -> bool:
         return False
     if (one.intervals is None) != (other.intervals is None):
         return False
-    return one.classes is other.classes or (
-        isinstance(one.classes, tuple) and one.classes == other.classes
-    )
+    if one.classes is other.classes:
+        return True
+    are_tuples = isinstance(one.classes, tuple) and isinstance(other.classes, tuple)
+    return are_tuples and one.classes == other.classes

@@ -43,6 +43,7 @@ class R2(Metric):
     _weight = _first = _squares = _errors = 0.0
     _shift: float | None = None
     _n_rows = 0
+    _sums = ("_weight", "_first", "_squares", "_errors", "_shift", "_n_rows")
 
     @property
     def value(self) -> float:

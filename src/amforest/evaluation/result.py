@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amforest.model_io.json_values import floats_from_json, floats_to_json
+
 FIRST_EVERY = 10  # rows between two points of a curve, at first
 MOST_POINTS = 400
 
@@ -116,6 +118,26 @@ class Curve:
             kept = {row: point for row, point in self._points.items() if row % self._every == 0}
             self._points = kept
         self.next = row - row % self._every + self._every
+
+    def to_json(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the points in values of JSON, with these values of each."""
+        values = [[point[name] for name in names] for point in self._points.values()]
+        return {
+            "every": self._every,
+            "next": self.next,
+            "rows": list(self._points),
+            "values": floats_to_json(np.reshape(values, (len(values), len(names)))),
+        }
+
+    def restore(self, state: dict[str, Any], names: Sequence[str]) -> None:
+        """Continue from the result of `to_json`."""
+        rows = [int(row) for row in state["rows"]]
+        values = floats_from_json(state["values"], (len(rows), len(names))).tolist()
+        self._points = {
+            row: dict(zip(names, point, strict=True))
+            for row, point in zip(rows, values, strict=True)
+        }
+        self._every, self.next = int(state["every"]), int(state["next"])
 
     def arrays(self, n_rows: int, last: dict[str, float]) -> dict[str, NDArray[Any]]:
         """Return the points, and a last one at `n_rows`."""

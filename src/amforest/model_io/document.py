@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,17 @@ from amforest._forest.core_handle import (
     count_threads,
     handle_of,
     is_adaptive_core,
+    is_frozen_core,
     newer_columns,
     restore_core,
+    restore_frozen_core,
 )
 from amforest._forest.date_parts import OF_DATES, OF_TIMES
 from amforest._forest.early_rows import EarlyRows
 from amforest._forest.encoder import Encoder, NamedColumns
 from amforest._forest.estimator import Estimator
-from amforest._forest.limits import MOST_ADDED_UP
+from amforest._forest.limits import MOST_ADDED_UP, MOST_ROWS
+from amforest.frozen import FrozenModel, model_of, wrap
 from amforest.model_io.json_values import (
     array_of,
     as_kind,
@@ -71,6 +74,9 @@ _CLASS_CORE = (*_CORE, "n_classes", "capacity", "dirichlet")
 _NEWER = {"strict": True, "class_weight": None, "threshold": None}
 _PARTS = ("n_in_all", "held")  # of a forest whose other trees are elsewhere
 _ADAPTIVE = ("groups", "n_estimators", "n_candidates", "row_limit", "mixer_rate")
+_FROZEN = "frozen."  # before the name of a frozen copy's model
+_FROZEN_CORE = ("n_numbers", "categories", "n_outputs", "n_samples")
+_FROZEN_TREES, _FROZEN_GROUPS = ("n_trees",), ("n_groups", "n_estimators")
 _EARLY = "early_"  # the arrays of rows that a regressor keeps until its step is settled
 _OTHERS = {"others": None}  # in the place of a category: that which stands for all others
 
@@ -80,8 +86,10 @@ Document = dict[str, Any]
 
 def to_document(model: Any) -> tuple[Document, Arrays]:
     """Convert a model to a document for JSON, and arrays."""
-    name = name_of(model)
-    document: Document = {"format": FORMAT, "library": amforest.__version__, "model": name}
+    document: Document = {"format": FORMAT, "library": amforest.__version__}
+    document["model"] = name = name_of(model)
+    if isinstance(model, FrozenModel):
+        model, name = model_of(model), name.removeprefix(_FROZEN)
     handle = handle_of(model)
     with handle.lock:
         if name.startswith("river."):
@@ -101,7 +109,16 @@ def to_document(model: Any) -> tuple[Document, Arrays]:
 def from_document(document: Document, arrays: Arrays) -> Any:
     """Undo `to_document`; ValueError, TypeError and others if the document is not valid."""
     has_keys(document, _MODEL)
-    name, version = entry(document, "model", str), entry(document, "format", int)
+    full_name, version = entry(document, "model", str), entry(document, "format", int)
+    name = full_name.removeprefix(_FROZEN)
+    is_frozen = name != full_name
+    model = _model_from_document(document, arrays, name, version, is_frozen)
+    return wrap(model) if is_frozen else model
+
+
+def _model_from_document(
+    document: Document, arrays: Arrays, name: str, version: int, is_frozen: bool
+) -> Any:
     if name not in _MODULES:
         raise ValueError(f"{name!r} is no model of this version")
     module = import_module(_MODULES[name])
@@ -109,17 +126,22 @@ def from_document(document: Document, arrays: Arrays) -> Any:
     if not name.startswith("river."):
         if document["params"] is not None or document["columns"] is not None:
             raise ValueError("params and columns belong to models of river")
-        return _forest_from_document(cls, document["forest"], arrays, version)
+        return _forest_from_document(cls, document["forest"], arrays, version, is_frozen=is_frozen)
     model = cls(**_params_from_json(document["params"], version))
     columns = _columns_from_json(document["columns"])
     forest_class = type(module.forest_of(model))
-    forest = _forest_from_document(forest_class, document["forest"], arrays, version, columns)
+    part = document["forest"]
+    forest = _forest_from_document(
+        forest_class, part, arrays, version, is_frozen=is_frozen, columns=columns
+    )
     module.replace_forest(model, forest)
     return model
 
 
 def name_of(model: Any) -> str:
     """Return the name of a model's class in a file; TypeError if a file cannot hold the model."""
+    if isinstance(model, FrozenModel):
+        return _FROZEN + name_of(model_of(model))
     name = type(model).__name__
     for key, module in _MODULES.items():
         if key.removeprefix("river.") == name and type(model).__module__ == module:
@@ -189,6 +211,8 @@ def _forest_from_document(
     part: Any,
     arrays: Arrays,
     version: int,
+    *,
+    is_frozen: bool,
     columns: NamedColumns | None = None,
 ) -> Estimator:
     """Restore a forest of a version of the format; `columns` are those of a model of river."""
@@ -204,13 +228,11 @@ def _forest_from_document(
     has_keys(fitted, _FITTED + ("columns",) * ("columns" in as_kind(fitted, dict)))
     early_arrays = {k.removeprefix(_EARLY): a for k, a in arrays.items() if k.startswith(_EARLY)}
     arrays = {name: array for name, array in arrays.items() if not name.startswith(_EARLY)}
-    core = core_from_document(
-        part["core"],
-        arrays,
-        version,
-        has_classes=is_classifier(model),
-        is_adaptive=model.is_adaptive,
-    )
+    kind = {"has_classes": is_classifier(model), "is_adaptive": model.is_adaptive}
+    if is_frozen:
+        core = _frozen_core_from_document(part["core"], arrays, **kind)
+    else:
+        core = core_from_document(part["core"], arrays, version, **kind)
     encoder = _encoder_from_document(fitted, core)
     if columns is not None:
         encoder = _named_encoder(columns, encoder, core, arrays)
@@ -298,6 +320,8 @@ def _named_encoder(columns: NamedColumns, encoder: Encoder, core: Core, arrays: 
     features = arrays["feature"][arrays["feature"] >= 0]
     if is_adaptive_core(core):
         features = core.tree_columns[features]
+    elif "columns" in arrays:  # of a frozen copy
+        features = arrays["columns"][features]
     if features.max(initial=0) >= max(len(columns.of), 1):
         raise ValueError("a split is on a column that does not exist")
     schema = encoder.schema
@@ -374,6 +398,8 @@ def core_to_document(core: Core) -> tuple[Document, Arrays]:
     """Convert a core, which may be a part of a forest, to a document and arrays."""
     state = core.state()
     arrays: dict[str, NDArray[Any]] = state["trees"]
+    if is_frozen_core(core):
+        return {key: value for key, value in state.items() if key != "trees"}, arrays
     if state.get("bounds") is not None:
         arrays["bounds"] = state["bounds"]
     if "n_classes" in state:
@@ -434,6 +460,32 @@ def core_from_document(
         trees["n_rows"] = np.full(len(trees["n_nodes"]), state["n_samples"], np.uint64)
         trees["feature_weights"] = np.empty((0, n_features), np.float32)
     return restore_core(state | {"bounds": trees.pop("bounds", None), "trees": trees})
+
+
+def _frozen_core_from_document(
+    part: Any, arrays: Arrays, *, has_classes: bool, is_adaptive: bool
+) -> Core:
+    """Restore a frozen copy's core; the core checks the trees."""
+    has_keys(part, _FROZEN_CORE + (_FROZEN_GROUPS if is_adaptive else _FROZEN_TREES))
+    state = {key: as_kind(value, int) for key, value in part.items() if key != "categories"}
+    if not all(0 <= value <= MOST_ROWS for value in state.values()):
+        raise ValueError("numbers of a frozen copy must lie in [0, 2**31 - 1]")
+    state["categories"] = [as_kind(count, int) for count in entry(part, "categories", list)]
+    if state["n_samples"] < 1:
+        raise ValueError("a forest must have learned something")
+    if (is_adaptive and not has_classes) != ("expert_state" in arrays):
+        raise ValueError("expert_state belongs to adaptive regressors")
+    if not has_classes and not is_adaptive and state["n_outputs"] != 1:
+        raise ValueError("n_outputs must be 1 for a regressor")
+    core = restore_frozen_core(state | {"trees": dict(arrays)})
+    values = arrays["values"]
+    if has_classes and not (
+        values.min() >= 0 and np.allclose(values.sum(axis=1), 1, rtol=0, atol=1e-9)
+    ):
+        raise ValueError("values must be probabilities")
+    if is_adaptive and not has_classes and values[:, 1].min() < 0:
+        raise ValueError("values must hold squared scales, which are not negative")
+    return cast(Core, core)
 
 
 def _adaptive_options(part: Document) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
 
 Json = Any  # None, bool, int, float, str, and lists and dicts of such
 
@@ -78,6 +79,27 @@ def from_json(value: Json) -> Any:
     if kind not in _READERS:
         raise ValueError(f"{kind!r} is not a kind of value")
     return _READERS[kind](content)
+
+
+def floats_to_json(values: ArrayLike) -> Json:
+    """Convert numbers to their shape and their bytes: shorter and faster than a list, and exact."""
+    array = np.asarray(values, dtype="<f8")
+    return [list(array.shape), base64.b64encode(array.tobytes()).decode("ascii")]
+
+
+def floats_from_json(value: Json, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+    """Convert the result of `floats_to_json` back; ValueError or TypeError if it is none.
+
+    Where `shape` is None, any length is right.
+    """
+    dimensions, text = as_kind(value, list)
+    flat = np.frombuffer(base64.b64decode(as_kind(text, str), validate=True), dtype="<f8")
+    array = flat.astype(np.float64).reshape([as_kind(n, int) for n in as_kind(dimensions, list)])
+    if array.ndim != len(shape) or any(
+        n not in (None, found) for n, found in zip(shape, array.shape, strict=True)
+    ):
+        raise ValueError(f"an array has the shape {array.shape}, not {shape}")
+    return array
 
 
 def hashables(values: Json) -> list[Hashable]:

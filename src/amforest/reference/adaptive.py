@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from amforest.reference import Floats, Generator, Importance, Tree
-from amforest.reference.linear_models import LinearExperts, Reals
+from amforest.reference import Floats, Generator, Importance, Reals, Tree
+from amforest.reference.linear_models import LinearExperts
 from amforest.reference.regrowth import ForestTree, Group, Numbers, Regrowth, Row, Task
 
 LEAST_IMPORTANCE_MEMORY = 250  # importances of fewer rows would be those of chance

@@ -9,9 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from amforest.reference import ClassCounts, Floats, Generator, Tree
+from amforest.reference import ClassCounts, Floats, Generator, Reals, Tree
 from amforest.reference.adaptive import AdaptiveForest
-from amforest.reference.linear_models import Reals
 from amforest.reference.regrowth import running_sum
 
 

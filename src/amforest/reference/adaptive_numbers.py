@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from amforest.reference import Floats, Generator
-from amforest.reference.linear_models import Reals
+from amforest.reference import Floats, Generator, Reals
 from amforest.reference.student_t import StudentT, StudentTree
 
 

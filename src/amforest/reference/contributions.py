@@ -15,11 +15,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from amforest.reference import Floats, Node, Tree, UnrestrictedTree, extension_by_feature
+from amforest.reference import Floats, Node, Reals, Tree, UnrestrictedTree, extension_by_feature
 from amforest.reference.adaptive import AdaptiveForest
 from amforest.reference.adaptive_classes import Mixer
 from amforest.reference.adaptive_numbers import LeastSquaresMixer, NumberMixer
-from amforest.reference.linear_models import LinearBase, LinearExperts, Reals
+from amforest.reference.linear_models import LinearBase, LinearExperts
 from amforest.reference.regrowth import ForestTree
 from amforest.reference.student_t import StudentTree, statistics
 
@@ -130,6 +130,7 @@ def explain_forest(forest: AdaptiveForest, x: Floats) -> Reals:
     by_expert = forest.predict_by_expert(x)
     if isinstance(forest.mixer, Mixer):
         return explain_scores(forest.mixer, by_expert, experts)
+    assert isinstance(forest.mixer, NumberMixer)
     return np.asarray(np.tensordot(slopes_of(forest.mixer, by_expert[:, 0]), experts, 1))
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from amforest.reference import Floats, Generator, Node, Tree
+from amforest.reference import Floats, Generator, Node, Reals, Tree
 from amforest.reference.generator import MASK
-from amforest.reference.linear_models import LinearBase, Reals, fit_base
+from amforest.reference.linear_models import LinearBase, fit_base
 
 if TYPE_CHECKING:
     from amforest.reference.adaptive import AdaptiveForest

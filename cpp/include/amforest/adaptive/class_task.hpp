@@ -37,6 +37,7 @@ struct ClassTask {
     using Contrast = ClassContrast;
     static constexpr bool kHasBases = false;
     static constexpr bool kCutsBetweenRows = false;
+    static constexpr std::size_t kOutputs = 0; // of a tree: one for each class
     static constexpr std::size_t kRegrowsPerMemory = 2;
 
     static std::size_t n_classes(const ClassParameters &parameters) { return parameters.n_classes; }

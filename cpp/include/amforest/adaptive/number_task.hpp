@@ -30,6 +30,7 @@ struct NumberTask {
     using Contrast = NumberContrast;
     static constexpr bool kHasBases = true;
     static constexpr bool kCutsBetweenRows = true;
+    static constexpr std::size_t kOutputs = 2; // of a tree: the mean, the squared scale
     static constexpr std::size_t kRegrowsPerMemory = 1;
 
     static std::size_t n_classes(const NoParameters &) { return 0; }

@@ -14,6 +14,7 @@
 
 #include "amforest/adaptive/adaptive_forest.hpp"
 #include "amforest/io/one_nan.hpp"
+#include "amforest/io/part_state.hpp"
 #include "amforest/io/restore.hpp"
 
 namespace amforest {
@@ -143,8 +144,8 @@ AdaptiveColumns<Task, Owned> flatten_memory(const AdaptiveForest<Task> &forest) 
         if constexpr (Task::kHasBases) append_base(flat, slot.base);
     }
     if constexpr (Task::kHasBases) {
-        forest.mixer().for_each([&](double value) { flat.mixer_state.push_back(value); });
-        forest.experts().for_each([&](double value) { flat.expert_state.push_back(value); });
+        flat.mixer_state = state_of(forest.mixer());
+        flat.expert_state = state_of(forest.experts());
     }
     return flat;
 }
@@ -295,22 +296,6 @@ template <class Task> class AdaptiveRestorer {
         require(forest_.experts().have_learned() || n_rows == 0 || forest_.is_part(),
                 "expert_state must be that of linear experts");
         forest_.experts().set_n_rows(n_rows);
-    }
-
-    template <class Part> static std::size_t state_size(const Part &part) {
-        std::size_t size = 0;
-        part.for_each([&](double) { ++size; });
-        return size;
-    }
-
-    template <class Part>
-    static void read_state(std::span<const double> values, Part &part, const char *message) {
-        std::size_t next = 0;
-        part.for_each([&](double &value) {
-            require(next < values.size(), message);
-            value = values[next++];
-        });
-        require(next == values.size() && part.is_valid(), message);
     }
 
     CategoryNumbers restored_numbers(std::size_t t) {

@@ -6,7 +6,6 @@ import math
 import platform
 import shlex
 import sys
-import time
 from dataclasses import fields
 from datetime import datetime
 from importlib.metadata import version
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amforest.cli.model_summary import summarize_memories
+from amforest.cli.recent_predictions import LabelledPredictions
 from amforest.cli.report import figures
 from amforest.cli.report.markup import (
     NOTHING,
@@ -37,7 +37,7 @@ from amforest.cli.report.markup import (
     timing,
 )
 from amforest.cli.report.verdict import build_verdict
-from amforest.cli.run import INTERVAL_METRICS, LabelledPredictions, Outcome, Session, percent
+from amforest.cli.run import INTERVAL_METRICS, Outcome, Session, percent
 from amforest.cli.scheme import CLASSIFICATION
 from amforest.cli.settings import Settings
 from amforest.evaluation import Progress
@@ -88,11 +88,25 @@ def _head(outcome: Outcome) -> str:
         words = f"The run was stopped early {how}. The report covers the rows before."
         parts.append(paragraph(words, "notice"))
     if session.n_resumed:
-        words = (
-            f"The run was resumed. The {count(session.n_resumed)} rows learned before are not in "
-        )
-        parts.append(paragraph(f"{words}the metrics, figures and tables below.", "notice"))
+        parts.append(paragraph(_describe_resume(session), "notice"))
     return "<header>\n" + "\n".join(parts) + "\n</header>"
+
+
+def _describe_resume(session: Session) -> str:
+    """Tell what the report has of the rows before the run was resumed."""
+    words = f"The run was resumed after row {count(session.n_resumed)}."
+    if session.n_unmeasured:
+        return (
+            f"{words} The first {count(session.n_unmeasured)} rows are not in the metrics, figures "
+            "and tables below: the checkpoint has none, or those of another --coverage."
+        )
+    if session.n_unrecorded:
+        return (
+            f"{words} Metrics and their curves cover all rows. The first "
+            f"{count(session.n_unrecorded)} rows are not in the baselines, the worst rows and the "
+            "figures of the last rows: they were learned without --report."
+        )
+    return f"{words} Metrics, figures and tables continue those of the rows before."
 
 
 def _run(outcome: Outcome, folder: Path, stats: dict[str, Any] | None) -> str:
@@ -125,7 +139,7 @@ def _run(outcome: Outcome, folder: Path, stats: dict[str, Any] | None) -> str:
 
 
 def _times(outcome: Outcome) -> str:
-    whole = time.monotonic() - outcome.session.started
+    whole = outcome.session.seconds
     model = duration(outcome.progress.seconds)
     now = datetime.now().astimezone()
     words = f"{duration(whole)}, of which {model} for predicting and learning; finished at "

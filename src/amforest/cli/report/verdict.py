@@ -32,8 +32,11 @@ def build_verdict(outcome: Outcome) -> str:
     baselines = session.records.baselines.results()
     loss = "log_loss" if session.scheme.task == CLASSIFICATION else "rmse"
     last = f"the last {count(min(progress.window_size, progress.n_rows))} rows"
-    overall = _judge(loss, progress.metrics, {k: v.metrics for k, v in baselines.items()})
-    now = _judge(loss, progress.window, {k: v.window for k, v in baselines.items()})
+    n_alone = _count_alone(outcome)
+    is_apart = n_alone > 0, n_alone > max(progress.n_rows - progress.window_size, 0)
+    others = ({} if apart else baselines for apart in is_apart)
+    overall = _judge(loss, progress.metrics, {k: v.metrics for k, v in next(others).items()})
+    now = _judge(loss, progress.window, {k: v.window for k, v in next(others).items()})
     sentences = [f"Over all rows the model is {overall}.", f"Over {last} it is {now}."]
     if session.coverage is not None:
         inside = percent(float(f"{progress.metrics['coverage']:.3g}"))
@@ -41,6 +44,11 @@ def build_verdict(outcome: Outcome) -> str:
     words = paragraph(" ".join(sentences)) + paragraph(_describe_drift(outcome))
     words += _describe_features(outcome)
     return section("verdict", "Verdict", words, _compare(outcome, baselines))
+
+
+def _count_alone(outcome: Outcome) -> int:
+    """Return how many rows the model has predicted without the baselines, before a resume."""
+    return outcome.session.n_unrecorded - outcome.session.n_unmeasured
 
 
 def _judge(metric: str, own: dict[str, float], others: dict[str, dict[str, float]]) -> str:
@@ -114,6 +122,8 @@ def _compare(outcome: Outcome, baselines: dict[str, Progress]) -> str:
         "Each row is predicted before it is learned. “All” is over all rows, “last” over the last "
         f"{count(progress.window_size)}."
     )
+    if _count_alone(outcome):
+        caption += " “All” of the baselines is over the rows since the run was resumed."
     if outcome.settings.delay:
         caption += " The baselines learn each label at once, without the delay."
     return table(caption, heads, rows, "verdict")
