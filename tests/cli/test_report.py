@@ -266,7 +266,11 @@ def test_features_are_ranked_by_importance_recent_beside_long_term(pages, outcom
         order = np.argsort(-columns[0], kind="stable").tolist()
         order = [j for j in order if max(parts[j] for parts in columns) >= LEAST_IMPORTANCE]
         assert features.rows() == [
-            [found.names[j], *(f"{parts[j]:.1%}" for parts in columns)] for j in order
+            [
+                found.names[j],
+                *(f"{parts[j]:.1%}" if parts[j] >= LEAST_IMPORTANCE else "–" for parts in columns),
+            ]
+            for j in order
         ]
         assert features.rows()[0][0] == "a"
         assert f"{found.names[order[0]]} ({columns[0][order[0]]:.0%})" in Page(pages[name]).text

@@ -405,11 +405,7 @@ def _features(outcome: Outcome) -> str:
         caption += f"{count(found.recent_rows or 0)} rows"
         heads = ["Feature", "long-term", f"last {count(found.recent_rows or 0)} rows"]
     rows = [
-        [
-            name(found.names[j]),
-            *(bar(f"{parts[j]:.1%}", parts[j] / parts.max()) for parts in columns),
-        ]
-        for j in used
+        [name(found.names[j]), *(_part(parts[j], parts.max()) for parts in columns)] for j in used
     ]
     others = [name(found.names[j]) for j in order.tolist() if not is_shown[j]]
     rest = f"Features with less than {LEAST_IMPORTANCE:.1%}: {', '.join(others[:MOST_FEATURES])}."
@@ -420,6 +416,10 @@ def _features(outcome: Outcome) -> str:
         paragraph(rest) if others else "",
         _contributions(session),
     )
+
+
+def _part(part: float, most: float) -> str:
+    return bar(f"{part:.1%}", part / most) if part >= LEAST_IMPORTANCE else NOTHING
 
 
 def _contributions(session: Session) -> str:
