@@ -52,7 +52,7 @@ def consume(
     console: Console,
 ) -> int:
     """Consume until a signal comes; return the exit status."""
-    notes = Notes(console, quiet=settings.quiet)
+    notes = Notes(console)
     if settings.target is None:
         raise CommandError("--target is missing: name the field to predict")
     learner = RowLearner(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from rich.console import Console
 from sklearn.base import is_classifier
 
-from amforest.cli.console import CommandError, Notes, Status, choose_view, suggest
+from amforest.cli.console import CommandError, Notes, Status, choose_view
 from amforest.cli.outputs import check_file
 from amforest.cli.prediction_rows import ids_of
 from amforest.cli.reject_summary import RejectSummary
@@ -23,6 +23,7 @@ from amforest.cli.settings import ROWS_PER_BLOCK, find_source
 from amforest.inspection import Explanation
 from amforest.inspection.terms import describe_output, list_terms, select_output
 from amforest.reading import Batch, Scheme, open_stream
+from amforest.reading.sources import suggest
 
 IMAGES = (".png", ".svg", ".pdf", ".jpg")
 MOST_DRAWN = 2_000  # rows of a plot
