@@ -113,7 +113,10 @@ def test_a_picture_is_of_one_row_or_of_all():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["yes", "--class", "maybe"], "--class is 'maybe', which is no class; there are no, yes"),
+        (
+            ["yes", "--class", "maybe"],
+            "--class is 'maybe', which is no class; expected one of 'no', 'yes'",
+        ),
         (["yes", "--class", "no"], "--class is 'no', but the log-odds of 'yes' are explained"),
         (["price", "--class", "no"], "--class is no, but the model predicts numbers"),
         (["yes", "--row", 301], "--row is 301; there are 300 rows"),

@@ -195,7 +195,9 @@ def _find_class(model: Any, words: str) -> Any:
         raise CommandError(f"--class is {words}, but the model predicts numbers: drop --class")
     labels = {str(label): label for label in model.classes_.tolist()}
     if words not in labels:
-        raise CommandError(f"--class is {words!r}, which is no class{suggest(words, list(labels))}")
+        raise CommandError(
+            f"--class is {words!r}, which is no class; {suggest(words, list(labels))}"
+        )
     if model.is_adaptive and len(labels) == 2 and words == next(iter(labels)):
         other = list(labels)[1]
         raise CommandError(

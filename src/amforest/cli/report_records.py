@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from amforest._forest.losses import log_losses, squared_errors
 from amforest.cli.run_baselines import Baselines
 from amforest.evaluation.adapters import Prediction
-from amforest.evaluation.blocks import as_list
 from amforest.model_io.json_values import from_json, to_json
 from amforest.reading import Batch, Scheme
 
@@ -92,24 +91,19 @@ class ReportRecords:
 
     def to_json(self) -> dict[str, Any]:
         """Return the records in values of JSON."""
-        rows, labels = [], []
-        if self._last:
-            table, last = self.last_rows()
-            rows, labels = self._scheme.rows_of(table), as_list(last)
         return {
             "baselines": self.baselines.to_json(),
             "worst": [_worst_to_json(row) for row in self.worst],
-            "last": [rows, labels],
+            "last": self._scheme.rows_of(self.last_rows()) if self._last else [],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from the result of `to_json`."""
         self.baselines.restore(state["baselines"])
         self.worst = [WorstRow(*from_json(row)) for row in state["worst"]]
-        rows, labels = state["last"]
         self._last.clear()
-        if rows:
-            self._last.append((self._scheme.table_of(rows), self._scheme.labels(labels)))
+        if state["last"]:
+            self._last.append(self._scheme.table_of(state["last"]))
 
     def _describe(self, loss: float, row: int, label: Any, predicted: Any) -> WorstRow:
         assert self._piece is not None
