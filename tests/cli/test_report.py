@@ -392,6 +392,7 @@ def test_a_line_tells_each_drift_while_the_stream_is_learned(tmp_path):
     console = Console(record=True, width=200)
     path = tmp_path / "stream.csv"
     columns = drifting(1_600)
+    columns["kind"][800:] = np.random.default_rng(1).choice(["yes", "no"], 800)  # for good
     rows = [columns, *zip(*columns.values(), strict=True)]
     lines = [",".join(map(str, row)) for row in rows]
     path.write_text("\n".join(lines))
