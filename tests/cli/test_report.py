@@ -337,6 +337,34 @@ def test_drift_is_told_and_marked_in_figures_over_rows(demo, tmp_path):
     assert metrics.source.count("stroke-dasharray: 1.2,1.8") == len(metrics.all("svg"))
 
 
+MARK = "stroke-dasharray: 1.2,1.8"
+
+
+def test_drift_is_marked_in_every_figure_over_the_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, 1_700))
+    y = np.where(np.arange(1_700) < 1_550, 5 * x, -5 * x) + 0.3 * noise
+    outcome = ran(tmp_path, {"x": x, "y": y}, trees=1)
+    (drift,) = outcome.session.watch.drifts
+    assert 1_540 <= drift.since <= 1_560
+    page = Page(write_report(outcome, tmp_path / "report"))
+    drawn = re.findall(r'<svg [^>]*aria-label="([^"]*)">(.*?)</svg>', page.source, re.DOTALL)
+    over_rows = [
+        svg for label, svg in drawn if re.search("against rows|of the last 200 rows", label)
+    ]
+    assert len(over_rows) == 7  # 3 metrics, coverage, memories, intervals, residuals
+    assert len(drawn) == 9
+    assert [svg.count(MARK) for svg in over_rows] == [1] * 7
+    assert sum(svg.count(MARK) for _, svg in drawn) == 7
+
+
+def test_the_last_intervals_mark_the_drifts_that_they_show():
+    y, p = np.random.default_rng(0).normal(size=(2, 900))
+    ends = np.column_stack((p - 1, p + 1))
+    for drifts, n_marks in (([], 0), ([700], 0), ([700, 800], 1), ([751, 950], 2)):
+        assert figures.draw_intervals(y, p, ends, 950, drifts=drifts).count(MARK) == n_marks
+
+
 def test_rejected_rows_are_counted_and_options_are_told(tmp_path):
     columns = classes_and_numbers(2, 100)
     columns["kind"][7] = ""
@@ -701,6 +729,50 @@ def test_pages_fit_a_phone(pages, tmp_path):
     outer.write_text(f'<!DOCTYPE html><meta charset="utf-8">{frames}{script}', "utf-8")
     done = browse(outer, tmp_path, "--dump-dom")
     assert f"<title>{','.join(['390'] * len(pages))}</title>" in done.stdout
+
+
+def test_tables_can_be_read_on_a_phone(pages):
+    """What the style sheet and the tables must agree on; a browser is not needed."""
+    for path in pages.values():
+        page = Page(path)
+        (viewport,) = (
+            some["content"] for some in page.all("meta") if some.get("name") == "viewport"
+        )
+        assert "width=device-width" in viewport
+        # Whatever may be broader than the screen is in a box that scrolls.
+        boxes = re.findall(r'<div class="wide[^"]*">(?=<table>|<svg )', page.source)
+        broad = page.source.count('<figure class="broad">')
+        assert len(boxes) == len(page.all("table")) + broad
+    css = " ".join(Page(pages["two classes"]).source.split())
+    assert ".wide { overflow-x: auto; }" in css
+    (phone,) = re.findall(r"@media screen and \(max-width: 40rem\) {(( [^{}]*{[^{}]*})*) }", css)
+    # Rows of the worst predictions are grids there: all cells but the last in one line.
+    (columns,) = re.findall(
+        r"\.worst tr { display: grid; grid-template-columns: ([^;]*);", phone[0]
+    )
+    heads = re.findall("<th scope=.col.>", re.findall('worst"><table>.*?</thead>', css)[0])
+    assert len(columns.split()) == len(heads) - 1
+    assert re.search(r"\.worst \.values { grid-column: 1 / -1;", phone[0])
+    worst = Page(pages["two classes"]).section("rows").source
+    assert worst.count('<td class="values">') == len(re.findall("<tr><th scope=.row.>", worst)) - 10
+    assert re.search(r"\.verdict :is\(th, td\) { [^}]*font-size: 0\.8rem", phone[0])
+
+
+@needs_chromium
+def test_verdict_and_worst_rows_need_no_scrolling_on_a_phone(pages, tmp_path):
+    frames = "".join(
+        f'<iframe width="390" height="800" frameborder="0" srcdoc="{escape(page)}"></iframe>'
+        for page in (pages[name].read_text("utf-8") for name in ("two classes", "numbers"))
+    )
+    hidden = "frame.document.querySelectorAll('.wide.verdict, .wide.worst')"
+    widths = (
+        f"Array.from(frames, frame => Array.from({hidden}, e => e.scrollWidth - e.clientWidth))"
+    )
+    outer = tmp_path / "outer.html"
+    script = f"<script>onload = () => {{ document.title = {widths} }}</script>"
+    outer.write_text(f'<!DOCTYPE html><meta charset="utf-8">{frames}{script}', "utf-8")
+    done = browse(outer, tmp_path, "--dump-dom")
+    assert "<title>0,0,0,0</title>" in done.stdout
 
 
 @needs_chromium

@@ -669,7 +669,15 @@ def _frame_categories(frame: nw.DataFrame[Any], schema: Schema) -> list[Column]:
 
 
 def _list_series(column: Series[Any], part: slice) -> list[Any]:
-    return column[part].to_list()
+    some = column[part]
+    if some.implementation.is_pyarrow():
+        native = some.to_native()
+        is_categorical = type(native.type).__name__ == "DictionaryType"
+        if is_categorical and str(native.type.value_type) in ("string", "large_string"):
+            # Three times as fast as value by value.
+            texts: list[Any] = native.cast(native.type.value_type).to_numpy().tolist()
+            return texts
+    return some.to_list()
 
 
 def _list_array(values: NDArray[Any], part: slice) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from difflib import get_close_matches
+from importlib import import_module
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -249,11 +250,21 @@ def select_rows(X: Any, rows: slice | NDArray[np.intp]) -> Any:
     """Return some rows of X."""
     if isinstance(X, FrameRows) and isinstance(rows, slice):
         return X[rows]
+    if _is_arrow_table(X):  # as below, without a frame around it, which costs more than the rows
+        if not isinstance(rows, slice):
+            return X.take(rows)
+        start, stop, _ = rows.indices(X.num_rows)
+        return X.slice(start, max(stop - start, 0))
     if (frame := as_frame(X)) is not None:
         return frame[rows if isinstance(rows, slice) else rows.tolist()].to_native()
     if isinstance(X, list) and not isinstance(rows, slice):
         return [X[i] for i in rows.tolist()]
     return X[rows]
+
+
+def _is_arrow_table(X: Any) -> bool:
+    """Tell pyarrow's tables, without importing pyarrow."""
+    return type(X).__module__.startswith("pyarrow") and type(X).__name__ == "Table"
 
 
 def join_tables(tables: Sequence[Any]) -> Any:
@@ -267,6 +278,8 @@ def join_tables(tables: Sequence[Any]) -> Any:
         return vstack(tables, format="csr")
     if isinstance(first, np.ndarray):
         return np.concatenate(tables)
+    if all(map(_is_arrow_table, tables)) and len({table.schema for table in tables}) == 1:
+        return import_module("pyarrow").concat_tables(tables)
     frames: list[Any] = [as_frame(table) for table in tables]
     return concat(frames).to_native()
 

@@ -181,7 +181,14 @@ def draw_reliability(occurred: NDArray[np.bool_], p: Floats, event: str) -> str:
         return _svg(ax, label, "reliability")
 
 
-def draw_intervals(labels: Floats, predictions: Floats, intervals: Floats, last_row: int) -> str:
+def draw_intervals(
+    labels: Floats,
+    predictions: Floats,
+    intervals: Floats,
+    last_row: int,
+    *,
+    drifts: Sequence[int] = (),
+) -> str:
     """Draw labels, predictions and intervals of the last rows, which end with row `last_row`."""
     last = slice(-ROWS_IN_BAND, None)
     rows = np.arange(last_row - len(labels), last_row)[last] + 1
@@ -189,6 +196,7 @@ def draw_intervals(labels: Floats, predictions: Floats, intervals: Floats, last_
         shown = labels[last], predictions[last], intervals[last]
         plot_predictions(*shown, rows=rows, legend=False, ax=ax)
         ax.set_xlim(rows[0] - 0.5, rows[-1] + 0.5)
+        _mark(ax, [row for row in drifts if row >= rows[0]])
         is_inside = (intervals[last, 0] <= labels[last]) & (labels[last] <= intervals[last, 1])
         label = f"Labels, predictions and intervals of the last {len(rows)} rows"
         return _svg(ax, f"{label}: {is_inside.mean():.1%} of the labels are inside", "intervals")

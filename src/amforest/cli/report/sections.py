@@ -267,7 +267,10 @@ def _intervals(outcome: Outcome, recent: LabelledPredictions) -> str:
     if recent.intervals is None or session.coverage is None:
         return ""
     asked = percent(session.coverage)
-    svg = figures.draw_intervals(recent.labels, recent.values, recent.intervals, session.n_rows)
+    drifts = _drift_rows(outcome)
+    svg = figures.draw_intervals(
+        recent.labels, recent.values, recent.intervals, session.n_rows, drifts=drifts
+    )
     words = (
         f"Band: {asked} intervals. Line: predictions. Dots: labels; red triangles are outside "
         "their interval."
@@ -276,7 +279,7 @@ def _intervals(outcome: Outcome, recent: LabelledPredictions) -> str:
     title = f"The last {count(n_shown)} rows"
     blocks = [figure(svg, words, title=title, is_broad=True)]
     curve = figures.draw_progress(
-        progress, "coverage", "Coverage", nominal=session.coverage, drifts=_drift_rows(outcome)
+        progress, "coverage", "Coverage", nominal=session.coverage, drifts=drifts
     )
     if curve is not None:
         words = f"The red line is {asked}, as requested. {_line_styles(progress)}"
