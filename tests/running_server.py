@@ -18,7 +18,7 @@ from amforest.serving import Client
 # The processes are forked from one that has imported everything: that takes seconds.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["amforest.cli.app", "amforest.cli.serve", "amforest.serving.server", "pyarrow.ipc"]
+    ["amforest.cli.app", "amforest.cli.serve", "amforest.serving.playground", "pyarrow.ipc"]
 )
 START_SECONDS = 120
 
