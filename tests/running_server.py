@@ -22,6 +22,7 @@ FORKS.set_forkserver_preload(
         "amforest.cli.app",
         "amforest.cli.serve",
         "amforest.cli.consume",
+        "amforest.serving.playground",
         "amforest.serving.server",
         "amforest.serving.brokers.redis_broker",
         "amforest.serving.brokers.mqtt_broker",

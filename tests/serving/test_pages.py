@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from running_server import RunningServer
@@ -11,9 +13,9 @@ from serving.visits import visits
 TOKEN = "token-of-the-test"
 ROWS, LABELS = visits(900)
 CHARTS = ("first-chart", "second-chart", "memories-chart", "throughput-chart", "importances-chart")
-SAMPLES = "document.getElementById('tile-samples')?.textContent"
-ROWS_SHOWN = "document.getElementById('state').dataset.rows"
-WEIGHTS = "document.getElementById('memories').dataset.weights"
+SAMPLES = "document.getElementById('tile-samples')?.textContent ?? null"
+ROWS_SHOWN = "document.getElementById('state').dataset.rows ?? null"
+WEIGHTS = "document.getElementById('memories').dataset.weights ?? null"
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +73,7 @@ def test_the_form_predicts_a_row_and_shows_what_each_column_contributes(server, 
         (contributions,) = server.client.explain([row])["contributions"][0].values()
         assert page.inner_text("#answer .answer strong") == predicted == "yes"
         shown = page.locator("#answer table").nth(1).locator("tbody tr td:first-child")
-        assert set(shown.all_inner_texts()) <= contributions.keys() | {"1 others"}
+        assert set(shown.all_inner_texts()[:12]) <= contributions.keys()
         assert shown.first.inner_text() == max(contributions, key=lambda k: abs(contributions[k]))
 
 
@@ -106,7 +108,7 @@ def test_clicks_add_points_to_the_playground_in_every_view(playground, browser, 
 
 def test_rotating_the_concept_gives_weight_to_short_memories(playground, browser):
     with open_page(browser, playground.url, 1200) as page:
-        page.wait_for_function(f"({WEIGHTS}) !== undefined")
+        page.wait_for_function(f"({WEIGHTS}) !== null")
         rows = "200"
         for rotation in (0, 0, 180, 180):
             page.wait_for_function(f"before => ({ROWS_SHOWN}) === before", arg=rows)
@@ -117,8 +119,6 @@ def test_rotating_the_concept_gives_weight_to_short_memories(playground, browser
             rows = str(int(rows) + 200)
         page.wait_for_function(f"before => ({ROWS_SHOWN}) === before", arg=rows)
         names = page.locator("#memory option").all_text_contents()
-        old, new = (
-            page.evaluate(f"JSON.parse({text!r})") for text in (before, page.evaluate(WEIGHTS))
-        )
+        old, new = json.loads(before), json.loads(page.evaluate(WEIGHTS))
         short = [names.index(name) for name in ("60", "15")]
         assert sum(new[k] for k in short) > sum(old[k] for k in short)

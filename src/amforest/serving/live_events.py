@@ -125,12 +125,12 @@ class LiveEvents:
         if served is not None:
             point |= _figures_of(served)
         self.history.add(point)
-        self._publish("point", point)
-        self._publish("refused", self._service.measurements.last_rejects()[:MOST_REFUSED])
         if served is not None:
             self._publish("model", _signature_of(served))
-            if tick % SLOW_TICKS == 0 and self._pages:
-                self._publish("importances", _importances_of(served))
+        self._publish("point", point)
+        self._publish("refused", self._service.measurements.last_rejects()[:MOST_REFUSED])
+        if served is not None and tick % SLOW_TICKS == 0 and self._pages:
+            self._publish("importances", _importances_of(served))
 
     def _publish(self, name: str, value: Any) -> None:
         """Make an event the last of its name, unless it is that already."""
