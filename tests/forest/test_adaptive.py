@@ -221,7 +221,7 @@ def test_an_error_after_a_late_category_leaves_the_model_as_it_was(kind):
     ("X", "n_labels", "weights", "message"),
     [
         (FRAME[:2].assign(a=2.0**101), 2, None, "X"),
-        (FRAME[:2].assign(a=np.inf), 2, None, "infinity"),
+        (FRAME[:2].assign(a=np.inf), 2, None, "is inf; features must be finite"),
         (FRAME[["a", "b"]][:2], 2, None, "missing"),
         (FRAME[:2], 1, None, "inconsistent"),
         (FRAME[:2], 2, [1, -1], "weight"),

@@ -61,7 +61,11 @@ def test_a_frozen_copy_predicts_as_it_did(name):
     expected = json.loads((folder / "golden.json").read_text("utf-8"))["files"][name]
     frozen = load(folder / f"{name}.amf", sha256=expected["sha256"])
     assert GOLDEN[name].predictions(frozen) == expected["predictions"]
-    assert parts(frozen.to_bytes()) == parts((folder / f"{name}.amf").read_bytes())
+    (again, arrays), (document, golden_arrays) = map(
+        parts, (frozen.to_bytes(), (folder / f"{name}.amf").read_bytes())
+    )
+    assert again | {"format": document["format"]} == document
+    assert arrays == golden_arrays
 
 
 @pytest.mark.parametrize("name", NAMES)
