@@ -368,7 +368,7 @@ def test_ctrl_c_keeps_what_was_learned(cls):
 BAD_ROWS = {
     "infinity": (np.inf, r"infinity|X\[17, 3\] is inf"),
     "minus infinity": (-np.inf, r"infinity|X\[17, 3\] is -inf"),
-    "too large for float32": (1e300, r"X\[17, 3\] is 1e\+300"),
+    "too large for float32": (1e300, r"X\[17, 3\] is (1e\+300|inf)"),
     "beyond ±2**100": (1e36, "2\\*\\*100"),
     "a string": ("three", "X must hold numbers"),
 }
