@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from amforest.serving.application import Service, build_endpoint
 from amforest.serving.live_events import LiveEvents
@@ -29,7 +29,11 @@ def build_page(service: Service, events: LiveEvents) -> APIRouter:
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(events.stream(), headers=headers, media_type="text/event-stream")
 
+    async def access(request: Request) -> Response:
+        return JSONResponse({"needs_token": service.access.token is not None})
+
     router = APIRouter()
     router.routes.extend(file_routes(FILES))
+    router.add_route("/page/access", access)
     router.add_route("/events", build_endpoint(service, "/events", stream, "predict"))
     return router

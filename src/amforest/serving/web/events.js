@@ -9,6 +9,7 @@ export class Refused extends Error {
   }
 }
 
+export const hasToken = () => sessionStorage.getItem(KEY) !== null;
 export const setToken = (token) => sessionStorage.setItem(KEY, token);
 
 function headers(more = {}) {

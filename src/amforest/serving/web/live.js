@@ -2,7 +2,7 @@
 
 import { drawAreas, drawBars, drawLines } from "./charts.js";
 import { bytes, count, element, find, number, percent, table } from "./elements.js";
-import { follow, getJson, setToken } from "./events.js";
+import { follow, getJson, hasToken, setToken } from "./events.js";
 import { buildForm, predictRow } from "./form.js";
 
 const past = { all: [], recent: [], spacing: 1, most: 600, n_recent: 300 };
@@ -189,12 +189,23 @@ async function open() {
   try {
     await follow("events", (name, value) => handlers[name]?.(value), showState);
   } catch (error) {
-    find("main").hidden = true;
-    find("access").hidden = false;
-    showState("", "a token is needed");
-    find("token-error").textContent = sessionStorage.length ? error.message : "";
-    find("token").focus();
+    askForToken(error.message);
   }
+}
+
+function askForToken(reason) {
+  find("main").hidden = true;
+  find("access").hidden = false;
+  showState("", "a token is needed");
+  find("token-error").textContent = reason;
+  find("token").focus();
+}
+
+// A refused request would be an error in the browser's console.
+async function start() {
+  const { needs_token: needsToken } = await getJson("page/access");
+  if (needsToken && !hasToken()) askForToken("");
+  else open();
 }
 
 find("token-form").addEventListener("submit", (event) => {
@@ -216,4 +227,4 @@ for (const button of document.querySelectorAll("[data-range]")) {
   });
 }
 window.addEventListener("focus", () => described && readModel());
-open();
+start();
