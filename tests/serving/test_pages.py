@@ -108,7 +108,7 @@ def test_clicks_add_points_to_the_playground_in_every_view(playground, browser, 
 
 def test_rotating_the_concept_gives_weight_to_short_memories(playground, browser):
     with open_page(browser, playground.url, 1200) as page:
-        page.wait_for_function(f"({WEIGHTS}) !== null")
+        page.wait_for_function(f"() => ({WEIGHTS}) !== null")
         rows = "200"
         for rotation in (0, 0, 180, 180):
             page.wait_for_function(f"before => ({ROWS_SHOWN}) === before", arg=rows)
