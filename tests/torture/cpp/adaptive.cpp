@@ -134,7 +134,7 @@ template <class Task> std::size_t least(Common<Task> common, std::size_t Options
     common.options.max_bytes = common.options.max_nodes = kUnlimited;
     common.options.*limit = 1;
     try {
-        AdaptiveForest<Task>::sizes_of(common);
+        RegrownTrees<Task>::sizes_of(common);
     } catch (const std::invalid_argument &error) {
         const std::string text = error.what();
         return std::stoull(text.substr(text.rfind(' ')));
@@ -395,7 +395,8 @@ struct Tally {
 template <class Task> std::size_t n_active(const AdaptiveForest<Task> &forest) {
     return forest.inspect_all([](const auto &now) {
         std::size_t count = 0;
-        for (const auto &slot : now.slots()) count += slot.regrowth.is_active() ? 1 : 0;
+        for (const auto &slot : now.regrown_trees().slots())
+            count += slot.regrowth.is_active() ? 1 : 0;
         return count;
     });
 }
@@ -445,7 +446,7 @@ template <class Task> void try_out(std::uint64_t seed, Tally &tally) {
         tally.n_rows += rows.y.size();
     }
     forest->inspect_all([&](const Forest &now) {
-        for (const auto &slot : now.slots()) tally.n_regrows += slot.n_regrows;
+        for (const auto &slot : now.regrown_trees().slots()) tally.n_regrows += slot.n_regrows;
     });
 }
 

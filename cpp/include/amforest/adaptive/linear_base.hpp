@@ -10,6 +10,8 @@
 #include <numeric>
 #include <vector>
 
+#include "amforest/base/memory.hpp"
+
 namespace amforest {
 
 // Linear parts use no more features than this: bases those that correlate most with the label,
@@ -93,11 +95,11 @@ class LinearFit {
 
     void make_room(std::size_t n_columns) {
         const std::size_t n = std::min(n_columns, kMostLinear);
-        if (columns_.size() < n_columns) columns_.resize(n_columns);
+        ensure_size(columns_, n_columns);
         order_.reserve(n_columns);
         for (std::vector<double> *values : {&z_, &slopes_, &center_, &scale_})
-            if (values->size() < n) values->resize(n); // each for itself: any of them may fail
-        if (gram_.size() < n * (n + 1) / 2) gram_.resize(n * (n + 1) / 2);
+            ensure_size(*values, n); // each for itself: any of them may fail
+        ensure_size(gram_, n * (n + 1) / 2);
     }
     std::size_t bytes() const {
         return columns_.size() * sizeof(Moments) + gram_.size() * sizeof(double);

@@ -8,12 +8,18 @@
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
 namespace amforest {
+
+// For memory that is used again and again: it never becomes smaller.
+template <class T> void ensure_size(std::vector<T> &values, std::size_t size) {
+    if (values.size() < size) values.resize(size);
+}
 
 // Memory that can grow. On Linux a large block is a mapping of its own: growing it moves page
 // tables instead of bytes and leaves no hole behind, and pages never written cost nothing.
