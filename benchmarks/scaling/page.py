@@ -113,9 +113,11 @@ def _model(results: Results) -> list[str]:
         "## Cost model",
         "The CPU time of a batch of n rows, for T trees on S actors, of the driver and of a shard, "
         "and the time of the batch where C cores do the work of all:",
-        "    driver = a + b S + n (c + d T)\n"
-        "    shard = n (e + f T / S)\n"
-        "    t = max(driver, shard, (driver + S shard) / C)",
+        "```text\n"
+        "driver = a + b S + n (c + d T)\n"
+        "shard = n (e + f T / S)\n"
+        "t = max(driver, shard, (driver + S shard) / C)\n"
+        "```",
         "a, b: of a batch, and of the call of an actor; c: of a row, which the driver validates, "
         "stores and mixes; d: of a row and a tree, whose prediction the driver joins to those of "
         "others; e: of a row that a shard stores; f: of a row that a tree learns. Fitted to CPU "
