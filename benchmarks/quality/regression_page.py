@@ -271,7 +271,7 @@ def _long(results: Results) -> str:
     return f"""### A long stream, regression
 
 `python -m benchmarks.quality --only regression-long` measures this: the long stream above with
-numbers in the place of classes. {row["n_rows"]:,} rows with `max_bytes` of 200 MB; the model's peak
+numbers instead of classes. {row["n_rows"]:,} rows with `max_bytes` of 200 MB; the model's peak
 is {row["peak_bytes"] / 1e6:,.0f} MB, the resident set of the process grows by at most
 {row["resident_growth"] / 1e6:,.0f} MB, and a row takes {row["us_per_row"]:,.0f} µs. The mean
 squared error of each tenth of the stream: {losses}.

@@ -40,7 +40,7 @@ paper's.
 Three forests bear the name AMF. **AMF** has amforest's defaults. **AMF, Algorithms 5–6** is the
 paper's text: a node is charged for its first label, predicting extends the partition, and the
 Dirichlet prior is 1/2. **AMF, onelearn** is the authors' package, with which they ran their
-experiments: it has our defaults but for one mistake, n + 1 in the place of n in the loss.
+experiments: it has our defaults but for one mistake, n + 1 instead of n in the loss.
 """
 UNKNOWN = "it is not known why."
 SIZES = {"full": "", "quick": " **A quick run: fewer samples and seeds.**"}

@@ -345,8 +345,8 @@ class AdaptiveAMFRegressor(ForestRegressor):
     """Adaptive forest for regression: predicts a distribution, follows drift, needs no scaling.
 
     Groups of aggregated Mondrian trees remember different numbers of rows, and are regrown from
-    them: labels choose the splits. Half of the groups learn what a linear regression on the
-    remembered rows leaves over; three more linear regressions learn row by row. A mixer, which
+    them: labels choose the splits. Half of the groups learn the residuals of a linear
+    regression on the remembered rows; three more linear regressions learn row by row. A mixer, which
     learns online, combines all of them to a mean, and follows the errors around it. Neither
     features nor labels need a scale, and there is nothing to tune.
 
@@ -356,7 +356,7 @@ class AdaptiveAMFRegressor(ForestRegressor):
         The number of trees of each group.
     memories : sequence of int or None, default=(None, 4000, 1000, 250, 60, 15)
         For each of them two groups of trees that remember so many rows, at least 8: one learns the
-        labels, the other what a linear regression leaves over. None means all rows, as far as
+        labels, the other the residuals of a linear regression. None means all rows, as far as
         `row_limit` permits.
     n_candidates : int, default=30
         The number of random splits of which a regrown tree takes the best. 1 means splits that do

@@ -42,7 +42,7 @@ def count_trees(model: Any) -> int:
 
 
 def learns_residuals(model: Any, tree: int) -> bool:
-    """Tell whether a tree learns what a linear regression leaves over, instead of labels."""
+    """Tell whether a tree learns the residuals of a linear regression instead of labels."""
     core: Any = core_of(model)
     if not model.is_adaptive:
         return False

@@ -131,7 +131,7 @@ def _plot_mondrian(
 
 
 def _replace_ranges(forest: Estimator, table: Table) -> Table:
-    """Return the table with cells in the place of ranges, within the range of the data."""
+    """Return the table with cells instead of ranges, within the range of the data."""
     cells = table.copy()
     if not _is_unrestricted(forest):
         columns = {name: table[name] for name in table.dtype.names or ()}

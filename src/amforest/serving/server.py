@@ -199,7 +199,7 @@ def add_gauges(service: Service) -> None:
 class _Server(uvicorn.Server):
     """A server that returns after a signal: uvicorn's own raises the signal again.
 
-    A signal ends streams, which would last for ever, by `close`.
+    A signal ends streams, which would never end otherwise, by `close`.
     """
 
     def __init__(self, config: uvicorn.Config, close: Callable[[], None]) -> None:
