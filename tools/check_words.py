@@ -1,8 +1,8 @@
 """Check the project's words, those of CONTRIBUTING.md: `python tools/check_words.py [FILE ...]`.
 
-Users search the documentation with the words they know, so one thing has one name. Without arguments all
-pages, modules and sources of the core are checked. A line may keep a word for a reason that is given in
-`EXCEPTIONS`; an exception that no line needs is an error.
+Users search the documentation with the words they know, so one thing has one name. Without
+arguments all pages, modules and sources of the core are checked. A line may keep a word for a
+reason that is given in `EXCEPTIONS`; an exception that no line needs is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BANNED = {
     r"begun": "started",
     r"news": "what is new: rows, labels, points",
     r"intensit(y|ies)": "extension",
-    r"whilst|whereby|whence|hither\w*|thereof|therein|thereto|thereupon|hereby|herein": "plain words",
+    r"whilst|whereby|whence|hither\w*|there(of|in|to|upon)|here(by|in)": "plain words",
     r"upon": "on",
     r"in the place of": "instead of",
     r"for ever": "forever, always",

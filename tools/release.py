@@ -1,8 +1,8 @@
 """Tag a release: `python tools/release.py 0.2.0`.
 
-The version of a build comes from the tag, so a release is a tag on a commit that passed the tests. This
-checks what must hold before, runs the tests, sets the tag with the notes from CHANGELOG.md, and prints
-what to push. It pushes nothing. Pushing the tag starts `.github/workflows/release.yml`.
+The version of a build comes from the tag, so a release is a tag on a commit that passed the tests.
+This checks what must hold before, runs the tests, sets the tag with the notes from CHANGELOG.md,
+and prints what to push. It pushes nothing. Pushing the tag starts `.github/workflows/release.yml`.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def check(root: Path, version: str, today: date) -> str:
 
 
 def _check_clean(root: Path) -> None:
-    """Nothing may differ from the commit that is tagged, nor lie beside it."""
+    """Refuse changes that are not committed, and files that git does not know."""
     changed = _git(root, "status", "--porcelain")
     if changed:
         raise ReleaseError(f"the tree is dirty: commit or remove\n{changed}")
 
 
 def _check_is_new(root: Path, version: str) -> None:
-    """A version is released once, and later than the versions below it."""
+    """Refuse a version that is released already, or older than one that is."""
     tags = [tag.removeprefix("v") for tag in _git(root, "tag", "--list", "v*").split()]
     if version in tags:
         raise ReleaseError(f"the tag v{version} exists: choose the next version")
@@ -76,14 +76,14 @@ def _check_is_new(root: Path, version: str) -> None:
 
 
 def _check_citation(root: Path, version: str) -> None:
-    """CITATION.cff names the version that is cited."""
+    """Refuse a CITATION.cff of another version."""
     found = re.search(r"^version: (.*)$", (root / "CITATION.cff").read_text("utf-8"), re.M)
     if found is None or found[1].strip("\"' ") != version:
         raise ReleaseError(f"CITATION.cff has no line 'version: {version}': set and commit it")
 
 
 def _notes(root: Path, version: str, today: date) -> str:
-    """The section of CHANGELOG.md on this version, which names the day of the release."""
+    """Return the section of CHANGELOG.md on this version, which names the day of the release."""
     sections = re.split(r"^## ", (root / "CHANGELOG.md").read_text("utf-8"), flags=re.M)[1:]
     heading = re.compile(rf"{re.escape(version)} \((\d{{4}}-\d\d-\d\d)\)\n")
     for section in sections:

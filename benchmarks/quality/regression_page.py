@@ -214,7 +214,7 @@ def _permuted(results: Results) -> str:
     rows = _over(table, lambda entry: entry["sd"])
     return f"""### Noise alone
 
-RMSE over sd(y), with y in a random order: the features say nothing, and 1 is the best possible.
+RMSE over sd(y), with y in a random order: the features are irrelevant, and 1 is the best possible.
 
 {rows}
 """
@@ -229,7 +229,7 @@ def _noise(results: Results) -> str:
     return f"""### Error over the noise
 
 RMSE over the standard deviation of the noise, which no learner can predict, on {n_rows:,} rows of
-{NOISE_STREAM}; all rows count, the first ones, too.
+{NOISE_STREAM}; all rows count, including the first ones.
 
 {rows}
 """

@@ -346,9 +346,9 @@ class AdaptiveAMFRegressor(ForestRegressor):
 
     Groups of aggregated Mondrian trees remember different numbers of rows, and are regrown from
     them: labels choose the splits. Half of the groups learn the residuals of a linear
-    regression on the remembered rows; three more linear regressions learn row by row. A mixer, which
-    learns online, combines all of them to a mean, and follows the errors around it. Neither
-    features nor labels need a scale, and there is nothing to tune.
+    regression on the remembered rows; three more linear regressions learn row by row. A mixer,
+    which learns online, combines all of them to a mean, and follows the errors around it. Neither
+    features nor labels need scaling, and there is nothing to tune.
 
     Parameters
     ----------

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tools.check_words import Allowed, banned_words
 
 from tools import check_words
-from tools.check_words import Allowed, banned_words
 
 
 def found(text):
