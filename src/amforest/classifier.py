@@ -512,7 +512,7 @@ class AdaptiveAMFClassifier(ForestClassifier):
         number: the smoothed frequency of a class among some of the rows that it remembers. Any
         hashable value may be a category, and new categories may appear at any time.
     max_categories : int, default=10000
-        The first so many categories of a feature are told apart; all later ones are one. At most
+        So many categories of a feature are distinguished; all later ones count as one. At most
         65,534. None means no limit; then more than 65,535 are an error.
     strict : bool, default=True
         Whether later data frames must have the columns of the first X in the same order, as

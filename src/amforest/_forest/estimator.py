@@ -510,7 +510,7 @@ class Estimator(BaseEstimator):
         """The part of each feature in what splits save of the loss: all 0 while nothing is known.
 
         They are in the order of `feature_names_`, add up to 1, and are learned online:
-        `amforest.inspection.importances` tells how much of the loss that is, and when it was saved.
+        `amforest.inspection.importances` returns how much of the loss that is, in each memory.
         """
         self._attributes()
         return importances_of(self._fitted()).normalised()

@@ -154,13 +154,13 @@ def run(
     id_column: IdColumn = None,
     key: Annotated[
         str | None,
-        typer.Option(help="Learn a model of its own for each value of this column."),
+        typer.Option(help="Learn a separate model for each value of this column."),
     ] = None,
     max_bytes: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Maximum memory of the forest, which goes on learning within it. With --key: of "
+            help="Maximum memory of the forest, which continues to learn within it. With --key: of "
             "the models in memory; the others are kept in a folder.",
         ),
     ] = None,
@@ -414,7 +414,7 @@ def serve(
         str | None,
         typer.Argument(
             help="A model file of `amforest run --save`, /snapshot or amforest.save. Default: a "
-            "new model, whose columns the first rows tell.",
+            "new model, whose columns are inferred from the first rows.",
             show_default=False,
         ),
     ] = None,
@@ -444,8 +444,8 @@ def serve(
         str | None,
         typer.Option(
             envvar="AMFOREST_TOKEN",
-            help="Ask for this token, or for the one in @FILE. On a command line others can see "
-            "it: better set the environment variable.",
+            help="Require this token, or the one in @FILE. Others can see it on the command line: "
+            "prefer the environment variable.",
             show_default=False,
         ),
     ] = None,
@@ -595,8 +595,8 @@ def consume(
     id_field: Annotated[
         str | None,
         typer.Option(
-            help="The field that tells rows apart: a repeated one is learned once, and a later "
-            "message with this field and the label teaches the row."
+            help="The field that identifies a row: a repeated row is learned once, and a later "
+            "message with this field and the label gives the row its label."
         ),
     ] = None,
     pending: Annotated[

@@ -86,7 +86,7 @@ class KeyedForests(BaseEstimator):
 
     Examples
     --------
-    Two sensors with opposite labels, which one model could not tell apart:
+    Two sensors with opposite labels, which one model could not distinguish:
 
     >>> import numpy as np
     >>> from amforest import AMFClassifier

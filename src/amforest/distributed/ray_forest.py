@@ -122,7 +122,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     def resume(cls, directory: str | PathLike[str], **options: Any) -> Self:
         """Return the RayForest of the last checkpoint in a directory.
 
-        Rows that were learned after it must be learned again: `n_samples_seen_` tells from where.
+        Rows that were learned after it must be learned again, from row `n_samples_seen_` on.
 
         Parameters
         ----------

@@ -75,7 +75,7 @@ def importances(model: Any) -> Importances:
     Before a row is learned, the trees whose turn it is follow it from the root to a leaf. At each
     split their prediction changes, and with it the loss: the feature of the split has saved the
     difference. So the features of a tree together save what the tree predicts better than its root,
-    which does not look at features.
+    which uses no features.
 
     Parameters
     ----------

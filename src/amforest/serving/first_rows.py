@@ -1,4 +1,4 @@
-"""Models to start with: from a file, or new ones whose columns the first rows tell."""
+"""Models to start with: from a file, or new ones whose columns are inferred from the first rows."""
 
 from __future__ import annotations
 

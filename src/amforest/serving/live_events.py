@@ -29,7 +29,7 @@ logger = logging.getLogger("amforest.serving")
 
 
 class LiveEvents:
-    """Samples a server once a second, and tells open pages.
+    """Samples a server once a second, and sends events to open pages.
 
     A thread of its own takes the samples: it waits for the model like a prediction does, and what
     learns or predicts never waits for it. An event is encoded once for all pages. A page that reads
@@ -181,7 +181,7 @@ def _figures_of(served: ServedModel) -> dict[str, Any]:
 
 
 def _signature_of(served: ServedModel) -> dict[str, Any]:
-    """Return what a page must know to read points; when it changes, the page asks for /model."""
+    """Return what a page needs to read points; when it changes, the page requests /model."""
     model = served.model
     return {
         "model": type(model).__name__,
