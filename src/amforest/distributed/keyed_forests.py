@@ -43,7 +43,7 @@ class KeyedForests(BaseEstimator):
         All models are copies of it, before it learns. The seed of each is computed from its
         `random_state` and the key.
     key : str, default="key"
-        The column of a data frame that holds the keys: text, or whole numbers. It is no feature.
+        The column of a data frame that holds the keys: text, or whole numbers. It is not a feature.
         For arrays, give `keys` with each call.
     max_bytes : int or None, default=None
         The memory for models, in each process. About 300 bytes for each key that was ever seen, to
@@ -130,7 +130,7 @@ class KeyedForests(BaseEstimator):
         self.unseen = unseen
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Add what is no parameter: scikit-learn's constructors may only set parameters."""
+        """Add what is not a parameter: scikit-learn's constructors may only set parameters."""
         forests: Self = super().__new__(cls)
         forests._lock = threading.RLock()
         return forests

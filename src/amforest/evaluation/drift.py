@@ -181,7 +181,7 @@ class DriftDetector:
 def find_change(buckets: Floats) -> tuple[float, int, bool]:
     """Return before which bucket the mean changes most, and whether it rises there.
 
-    First comes the change as a multiple of the largest that is no change; 0 of a single bucket.
+    First comes the change as a multiple of the largest that is not a change; 0 of a single bucket.
     """
     if len(buckets) < 2:
         return 0.0, 0, False

@@ -71,7 +71,7 @@ class DriftWatch:
     def to_json(self) -> dict[str, Any]:
         """Return the losses so far and the drifts in values of JSON.
 
-        TypeError with a detector of river, or with features whose names are no values of JSON.
+        TypeError with a detector of river, or with features whose names are not values of JSON.
         """
         return {
             "counts": [self._first, self._n_rows],

@@ -157,7 +157,7 @@ def _draw_cells(ax: Axes, cells: Table, shades: Shades | None) -> None:
 
 def _draw_ranges(ax: Axes, table: Table) -> None:
     """Draw the boxes of the points that went through each node; a single point has none."""
-    has_box = (table["upper"] > table["lower"]).any(axis=1)  # NaN is no box either
+    has_box = (table["upper"] > table["lower"]).any(axis=1)  # NaN is not a box either
     for is_leaf in (False, True):
         nodes = table[has_box & ((table["left"] < 0) == is_leaf)]
         a, b = nodes["lower"].T, nodes["upper"].T
