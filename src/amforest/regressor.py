@@ -208,7 +208,7 @@ class AMFRegressor(ForestRegressor):
         of its own that is 1 or 0. Any hashable value may be a category, and new categories may
         appear at any time.
     max_categories : int, default=256
-        The first so many categories of a feature have a column of their own; all later ones share
+        So many categories of a feature have a column each, the first ones; all later ones share
         one column. At most 65,534. None means no limit; then more than 65,535 are an error.
     strict : bool, default=True
         Whether later data frames must have the columns of the first X in the same order, as
@@ -386,8 +386,8 @@ class AdaptiveAMFRegressor(ForestRegressor):
         any time.
     max_nodes, max_bytes : int, default=None
         The largest size of the forest, in nodes and in bytes of memory, the stored rows included.
-        Trees that reach their part of it are regrown from the newest rows, so that the forest goes
-        on learning. Short memories get what they need first.
+        Trees that reach their part of it are regrown from the newest rows, so that the forest
+        continues to learn. Short memories get what they need first.
     n_jobs : int, default=None
         The number of threads. None means 1, -1 all cores. It never changes the result.
     random_state : int, RandomState instance or None, default=None

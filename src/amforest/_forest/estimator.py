@@ -578,7 +578,7 @@ class Estimator(BaseEstimator):
             `bytes` of the forest. `progressive_loss`: the mean loss of the predictions that
             test-then-train made before it learned each row (log-loss, or the squared error), None
             without any. `rejected_rows`: the rows that this object refused with an error; they are
-            no part of the model, and not saved.
+            not part of the model, and not saved.
         """
         handle = self._handle
         core = None if handle.fitted is None else handle.fitted.core
@@ -629,7 +629,7 @@ class Estimator(BaseEstimator):
     def freeze(self) -> Any:
         """Return a frozen copy: small, immutable, and fast to predict with.
 
-        Its predictions are those of this forest, bit for bit. It keeps no rows, and learns no more.
+        Its predictions are those of this forest, bit for bit. It keeps no rows and never learns.
 
         Returns
         -------

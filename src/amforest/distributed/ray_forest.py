@@ -276,7 +276,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         QuorumPrediction
             With `values`, `n_shards` and `is_complete`.
         """
-        if not isinstance(min_shards, int) or not 1 <= min_shards <= self.n_shards:
+        given: object = min_shards
+        if not isinstance(given, int) or not 1 <= given <= self.n_shards:
             raise ValueError(
                 f"min_shards is {min_shards!r}; it must be an int from 1 to n_shards, which is "
                 f"{self.n_shards}"

@@ -50,8 +50,9 @@ class DriftWatch:
     ) -> None:
         if on_drift is not None and not callable(on_drift):
             raise TypeError(f"on_drift is {on_drift!r}; it must be a function of a Drift, or None")
-        is_detector = hasattr(detector, "update") and hasattr(detector, "drift_detected")
-        if isinstance(detector, type) or not (detector is None or is_detector):
+        given: object = detector
+        is_detector = hasattr(given, "update") and hasattr(given, "drift_detected")
+        if isinstance(given, type) or not (given is None or is_detector):
             raise TypeError(
                 f"detector is {detector!r}; it must be an object with update(x) and "
                 "drift_detected, such as river.drift.ADWIN(), or None"
