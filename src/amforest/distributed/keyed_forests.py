@@ -32,10 +32,10 @@ from amforest.model_io import document, from_bytes, to_bytes
 class KeyedForests(BaseEstimator):
     """One forest for each key: many small models behind the methods of one estimator.
 
-    Each key (a sensor, a shop, a user) has a model of its own, which is created with its first row
+    Each key (a sensor, a shop, a user) has its own model, which is created with its first row
     and learns the rows of this key only. Models that were not used for long are saved and removed
-    from memory, and loaded when their key comes again. Neither this, nor the number of processes,
-    nor the order of the keys, nor how the stream is cut into batches changes any model.
+    from memory, and loaded when their key appears again. The models do not depend on this, on the
+    number of processes, on the order of the keys, or on how the stream is cut into batches.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class KeyedForests(BaseEstimator):
         The column of a data frame that holds the keys: text, or whole numbers. It is not a feature.
         For arrays, give `keys` with each call.
     max_bytes : int or None, default=None
-        The memory for models, in each process. About 300 bytes for each key that was ever seen, to
-        find its model, come on top. None means no limit.
+        The memory for models, in each process. About 300 bytes for each key that was ever seen
+        are not part of it. None means no limit.
     directory : str, path-like or None, default=None
         Where models are saved: an empty or new folder, or a URL of fsspec such as
         ``s3://bucket/models``. None means a temporary folder, which `close` removes. Only one

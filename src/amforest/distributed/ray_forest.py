@@ -1,4 +1,4 @@
-"""RayForest: an estimator whose trees live in Ray's actors, on any number of machines."""
+"""RayForest: an estimator whose trees are in Ray's actors, on any number of machines."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class QuorumPrediction:
 
 
 class RayForest(MetaEstimatorMixin, BaseEstimator):
-    """A forest whose trees live in Ray's actors: bit for bit the forest of one machine.
+    """A forest whose trees are in Ray's actors: bit for bit the forest of one machine.
 
-    It has the methods of the estimator that it wraps. The trees are dealt out to shards, each of
+    It has the methods of the estimator that it wraps. The trees are distributed over shards, each of
     which is an actor and learns all rows; the driver validates and encodes batches, and has the
     classes, the categories and the mixer. `partial_fit` returns as soon as a batch is sent.
 
@@ -52,7 +52,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     n_shards : int, default=2
         The number of actors. It never changes the result.
     max_pending : int, default=4
-        How many batches may be under way; a further one waits.
+        How many batches may be processed at a time; the next one waits.
     checkpoint_messages : int, default=64
         After so many batches the shards are saved. Until then the batches stay in Ray's object
         store, where a shard that is started again finds them.

@@ -26,16 +26,16 @@ class DriftWatch:
     """Detect drift in the losses of a model, and call a function for each.
 
     The loss of a row is that of the prediction before the row is learned: 1 - p of its class, or
-    the absolute error of a number. `watch_drift` watches all that an adaptive forest learns; losses
-    that are known otherwise go to `update`.
+    the absolute error of a number. `watch_drift` watches all that an adaptive forest learns; pass
+    losses from elsewhere to `update`.
 
     Parameters
     ----------
     model : classifier or regressor
         A model of ours, of scikit-learn or of river.
     on_drift : callable, default=None
-        Called with each `Drift`, after the call that has learned its row. What it raises, that call
-        raises; the model has learned all rows by then, and stays valid. It may use the model.
+        Called with each `Drift`, after the call that has learned its row. If it raises an error,
+        that call raises it; the model has learned all rows by then, and stays valid. It may use the model.
     detector : detector of river, default=None
         As in `DriftDetector`. None is the detector of that class itself.
 
@@ -138,7 +138,7 @@ class DriftWatch:
         return self
 
     def stop(self) -> None:
-        """Watch no longer. Drifts so far stay."""
+        """Stop watching. Drifts so far are kept."""
         handle_of(self.model).stop_listening(self._listen)
 
     def __enter__(self) -> Self:
