@@ -37,8 +37,8 @@ class QuorumPrediction:
 class RayForest(MetaEstimatorMixin, BaseEstimator):
     """A forest whose trees are in Ray's actors: bit for bit the forest of one machine.
 
-    It has the methods of the estimator that it wraps. The trees are distributed over shards, each of
-    which is an actor and learns all rows; the driver validates and encodes batches, and has the
+    It has the methods of the estimator that it wraps. The trees are distributed over shards, each
+    of which is an actor and learns all rows; the driver validates and encodes batches, and has the
     classes, the categories and the mixer. `partial_fit` returns as soon as a batch is sent.
 
     Nothing is lost if an actor or its machine dies: it is started again from its checkpoint, and is

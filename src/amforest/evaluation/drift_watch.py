@@ -35,7 +35,8 @@ class DriftWatch:
         A model of ours, of scikit-learn or of river.
     on_drift : callable, default=None
         Called with each `Drift`, after the call that has learned its row. If it raises an error,
-        that call raises it; the model has learned all rows by then, and stays valid. It may use the model.
+        that call raises it; the model has learned all rows by then, and stays valid. It may use
+        the model.
     detector : detector of river, default=None
         As in `DriftDetector`. None is the detector of that class itself.
 
