@@ -21,7 +21,7 @@ COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/tes
 	forest/test_sample_weight.py forest/test_estimator.py baselines/test_mondrian_forest.py)
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
-.PHONY: demo test test-slow test-recipes lint format bench bench-quick bench-csv bench-quality \
+.PHONY: demo test test-slow test-recipes lint review format bench bench-quick bench-csv bench-quality \
 	bench-quality-quick bench-scaling bench-keyed bench-serving torture coverage asan tsan \
 	paper paper-quick theory clean
 
@@ -45,6 +45,13 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
 	$(BIN)/mypy
+	$(BIN)/codespell
+	$(BIN)/python tools/check_words.py
+
+# What pull requests are checked for besides the tests: the hooks, and the Scientific Python guide.
+review: .venv/review-installed
+	$(BIN)/pre-commit run --all-files --show-diff-on-failure
+	$(BIN)/repo-review .
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
@@ -66,6 +73,10 @@ format: .venv/installed
 # amforest is installed by now: this adds what the extra requires, and builds nothing.
 .venv/installed: .venv/demo-installed
 	$(BIN)/pip $(INSTALL) 'amforest[dev]'
+	touch $@
+
+.venv/review-installed: .venv/installed
+	$(BIN)/pip $(INSTALL) 'amforest[review]'
 	touch $@
 
 .venv-coverage/installed: $(CORE)

@@ -31,7 +31,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._close_for_head()
 
     def on_message_begin(self) -> None:
-        """Wait for the head of a further request, but not for ever."""
+        """Wait for the head of a further request, for a limited time."""
         super().on_message_begin()
         if self._timer is None:
             self._await_head()

@@ -52,7 +52,7 @@ class Journal:
             self._end = len(MAGIC)
         elif os.pread(self._fd, len(MAGIC), 0) != MAGIC:
             os.close(self._fd)
-            raise ValueError(f"{path} is no journal of `amforest serve`: move it away")
+            raise ValueError(f"{path} is not a journal of `amforest serve`: move it away")
         if is_new:
             _sync_folder(path.parent)
 

@@ -78,7 +78,7 @@ def play(port: int) -> None:
 
 
 def build_playground(playground: Playground) -> ASGIApp:
-    """Return the application: the files of the page, and what it asks for."""
+    """Return the application: the files of the page, and its requests."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.router.routes.extend(file_routes(FILES))
     for path, handler in (("/start", start), ("/learn", learn), ("/click", click), ("/show", show)):

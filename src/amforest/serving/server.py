@@ -122,7 +122,7 @@ def _run(settings: ServerSettings, writer: Writer, listener: socket.socket) -> N
     if settings.checkpoint is None:
         _note("nothing is saved: add --checkpoint FOLDER to keep what is learned")
     if not is_local and settings.token is None:
-        _note("everybody who reaches this port may teach the model: add --token")
+        _note("everybody who reaches this port may train the model: add --token")
     events = LiveEvents(service)
     config = configure(build_application(service, [build_page(service, events)]))
     events.start()
@@ -160,7 +160,7 @@ def configure(application: ASGIApp) -> uvicorn.Config:
 
 
 def add_gauges(service: Service) -> None:
-    """Add what is read when Prometheus asks."""
+    """Add what is read at a request of Prometheus."""
     writer, measurements = service.writer, service.measurements
 
     def of_model(name: str) -> float | None:
@@ -199,7 +199,7 @@ def add_gauges(service: Service) -> None:
 class _Server(uvicorn.Server):
     """A server that returns after a signal: uvicorn's own raises the signal again.
 
-    A signal ends streams, which would last for ever, by `close`.
+    A signal ends streams, which would never end otherwise, by `close`.
     """
 
     def __init__(self, config: uvicorn.Config, close: Callable[[], None]) -> None:

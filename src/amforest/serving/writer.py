@@ -192,7 +192,7 @@ class Writer:
             while not (self._jobs or self._calls):
                 if self._is_closing:
                     return False
-                left = self._store.seconds_left() if self._store.has_news else None
+                left = self._store.seconds_left() if self._store.has_unsaved_rows else None
                 if left == 0:
                     break
                 self._changed.wait(left)

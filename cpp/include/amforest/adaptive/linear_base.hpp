@@ -1,5 +1,5 @@
 // The linear base of a tree: a ridge regression on the rows that the tree remembers. The tree
-// learns what the base leaves over.
+// learns its residuals.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace amforest {
 // linear experts the first ones.
 inline constexpr std::size_t kMostLinear = 100;
 
-// The largest term of a base, where labels lie within ±1e75. What so many terms leave over is then
+// The largest term of a base, where labels lie within ±1e75. The residual of so many terms is then
 // within the ±1e80 that nodes count, also if it is divided by `LinearFit::kLeastLeft`.
 inline constexpr double kLargestTerm = 1e76;
 
@@ -87,7 +87,7 @@ class LinearBase {
 };
 
 // Fits a base: moments of all rows, then products of all rows, then solve; then the leverage of a
-// row tells what the base without this row would leave over.
+// row gives the residual of the base without this row.
 class LinearFit {
   public:
     static constexpr double kPenalty = 5;      // on standardised features
@@ -198,7 +198,7 @@ class LinearFit {
         }
     }
 
-    // What the base without this row leaves over: e / (1 - h).
+    // The residual of the base without this row: e / (1 - h).
     double left_over(const float *x, double y, double weight, const LinearBase &base) {
         if (weight == 0) return y - base.of(x); // it was not fitted
         standardise(x);

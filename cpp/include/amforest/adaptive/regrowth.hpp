@@ -245,8 +245,8 @@ template <class Task> class Regrowth {
         return count * 16;
     }
 
-    // 3. Fit the base, on the rows that do not know the labels of their categories; and let each
-    // row have what the base without it leaves over.
+    // 3. Fit the base, on the rows that do not know the labels of their categories; and give each
+    // row the residual of the base without it.
 
     bool is_fitted(std::size_t i) const { return !grower_.is_counted(i); }
 

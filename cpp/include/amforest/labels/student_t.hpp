@@ -208,11 +208,11 @@ class StudentT {
 
     struct Way {
         Belief belief; // of the last node
-        bool has_begun = false;
+        bool has_parent = false;
     };
     static std::size_t explained_size(const Parameters &) { return 1; }
     void predict_node(NodeId v, Way &way, std::span<double> prediction) const {
-        if (way.has_begun)
+        if (way.has_parent)
             descend(v, way.belief);
         else
             way = {belief_of_root(v), true};
