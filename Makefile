@@ -45,6 +45,7 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 src
 	$(BIN)/codespell
 	$(BIN)/python tools/check_words.py
 

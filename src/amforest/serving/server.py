@@ -16,6 +16,7 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.server import HANDLED_SIGNALS
 
 from amforest.serving.access import LOOPBACK, Access
 from amforest.serving.application import Service, build_application
@@ -31,6 +32,8 @@ from amforest.serving.writer import Writer
 
 SWITCH_SECONDS = 5e-4  # after which a thread of Python lets others run: a prediction waits so long
 GRACE_SECONDS = 30  # for requests that are being answered at the end
+# Takes a port that had a server a minute ago, but not one that has a server now.
+_OWN_ADDRESS: int = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
 logger = logging.getLogger("amforest.serving")
 
 
@@ -148,7 +151,7 @@ def configure(application: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         http=LimitedProtocol,
-        loop="uvloop",
+        loop="auto",  # uvloop, but on Windows
         ws="none",
         lifespan="off",
         access_log=False,
@@ -213,9 +216,8 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Let SIGINT and SIGTERM end the server."""
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        handlers = {number: signal.signal(number, self.handle_exit) for number in numbers}
+        """Let SIGINT and SIGTERM end the server; on Windows SIGBREAK, too."""
+        handlers = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
         try:
             yield
         finally:
@@ -233,7 +235,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise ValueError(f"--host is {host!r}: {error.strerror}") from None
     listener = socket.socket(family, kind, protocol)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, _OWN_ADDRESS, 1)
         listener.bind(address)
         listener.listen(2048)
     except OSError as error:

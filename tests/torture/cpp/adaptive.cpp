@@ -63,11 +63,6 @@ void operator delete(void *data, std::size_t, std::align_val_t) noexcept { std::
 
 extern "C" {
 // The linker replaces them by these (--wrap).
-void *__real_aligned_alloc(std::size_t, std::size_t);
-void *__wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    count_allocation();
-    return __real_aligned_alloc(alignment, bytes);
-}
 void *__real_mmap(void *, std::size_t, int, int, int, off_t);
 void *__wrap_mmap(void *at, std::size_t bytes, int protection, int flags, int fd, off_t offset) {
     count_allocation();

@@ -69,8 +69,8 @@ def consume(
     id_field: Annotated[
         str | None,
         typer.Option(
-            help="The field that tells rows apart: a repeated one is learned once, and a later "
-            "message with this field and the label teaches the row."
+            help="The field that identifies a row: a repeated row is learned once, and a later "
+            "message with this field and the label gives the row its label."
         ),
     ] = None,
     pending: Annotated[

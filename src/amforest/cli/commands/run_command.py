@@ -67,13 +67,13 @@ def run(
     id_column: IdColumn = None,
     key: Annotated[
         str | None,
-        typer.Option(help="Learn a model of its own for each value of this column."),
+        typer.Option(help="Learn a separate model for each value of this column."),
     ] = None,
     max_bytes: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Maximum memory of the forest, which goes on learning within it. With --key: of "
+            help="Maximum memory of the forest, which continues to learn within it. With --key: of "
             "the models in memory; the others are kept in a folder.",
         ),
     ] = None,

@@ -26,7 +26,7 @@ def serve(
         str | None,
         typer.Argument(
             help="A model file of `amforest run --save`, /snapshot or amforest.save. Default: a "
-            "new model, whose columns the first rows tell.",
+            "new model, whose columns are inferred from the first rows.",
             show_default=False,
         ),
     ] = None,
@@ -54,8 +54,8 @@ def serve(
         str | None,
         typer.Option(
             envvar="AMFOREST_TOKEN",
-            help="Ask for this token, or for the one in @FILE. On a command line others can see "
-            "it: better set the environment variable.",
+            help="Require this token, or the one in @FILE. Others can see it on the command line: "
+            "prefer the environment variable.",
             show_default=False,
         ),
     ] = None,
