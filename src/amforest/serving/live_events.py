@@ -14,10 +14,10 @@ import orjson
 from prometheus_client import Counter
 
 from amforest.inspection import importances
-from amforest.serving.application import Service
 from amforest.serving.history import History
 from amforest.serving.problems import Problem
 from amforest.serving.served_model import ServedModel
+from amforest.serving.service import Service
 
 MOST_PAGES = 100  # that are open at once
 MOST_REFUSED = 12  # refused requests in an event

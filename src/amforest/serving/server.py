@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
 from amforest.serving.access import LOOPBACK, Access
-from amforest.serving.application import Service, build_application
+from amforest.serving.application import build_application
 from amforest.serving.first_rows import NewModel, load_model
 from amforest.serving.http_protocol import LimitedProtocol
 from amforest.serving.limits import Limits
@@ -28,6 +28,7 @@ from amforest.serving.live_page import build_page
 from amforest.serving.measurements import Measurements
 from amforest.serving.model_store import ModelStore
 from amforest.serving.pending_labels import PendingLabels
+from amforest.serving.service import Service
 from amforest.serving.writer import Writer
 
 SWITCH_SECONDS = 5e-4  # after which a thread of Python lets others run: a prediction waits so long
