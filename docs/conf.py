@@ -24,7 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "sphinx_llms_txt",
+    "llms_text",
 ]
 exclude_patterns = ["examples/*.py", "examples/*.ipynb", "examples/*.json", "tools"]
 templates_path = ["_templates"]
@@ -35,6 +35,7 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 default_role = "py:obj"
 nitpicky = True
+suppress_warnings = ["misc.highlighting_failure"]  # a shell's strings of several lines
 nitpick_ignore_regex = [("py:.*", ".*")]
 
 autosummary_generate = True
@@ -80,11 +81,6 @@ html_theme_options = {
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
 }
-
-llms_txt_summary = (
-    "Online random forests for streams: each row is learned once, and predictions are available "
-    "at any time. Estimators for scikit-learn and river, a command line and a server."
-)
 
 
 def skip_inherited(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
