@@ -68,7 +68,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = True
-html_sidebars = {"index": [], "get_started": [], "contributing": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "get_started": [], "contributing": []}
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "logo": {"text": "amforest"},
@@ -83,11 +83,11 @@ html_theme_options = {
 }
 
 
-def skip_inherited(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
+def skip_inherited(_app: Any, _what: str, _name: str, member: Any, *skip: Any) -> bool:
     """Leave members that other libraries define to their documentation."""
     function = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", member))
     module = getattr(function, "__module__", "amforest") or ""
-    return skip or not module.startswith("amforest")
+    return skip[0] or not module.startswith("amforest")
 
 
 def setup(app: Any) -> None:

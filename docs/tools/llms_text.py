@@ -18,11 +18,11 @@ from sphinx.environment import BuildEnvironment
 SUMMARY = """\
 # amforest
 
-> Online random forests for streams: each row is learned once, and predictions are available at any
-> time. Python with a C++ core; estimators for scikit-learn and river, a command line, a server.
+> Online random forests for streams: each row is learned once, and predictions are available at
+> any time. Python with a C++ core; estimators for scikit-learn and river, a command line, a server.
 
-Start with `AdaptiveAMFClassifier` and `AdaptiveAMFRegressor`: they need no scaling and no tuning, and
-follow drift. `AMFClassifier` and `AMFRegressor` are the Aggregated Mondrian Forest of the paper.
+Start with `AdaptiveAMFClassifier` and `AdaptiveAMFRegressor`: they need no scaling and no tuning,
+and follow drift. `AMFClassifier` and `AMFRegressor` are the paper's Aggregated Mondrian Forest.
 """
 
 
