@@ -8,6 +8,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+
 sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
 project = "amforest"
@@ -72,6 +74,7 @@ html_sidebars: dict[str, list[str]] = {"index": [], "get_started": [], "contribu
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "logo": {"text": "amforest"},
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -90,6 +93,15 @@ def skip_inherited(_app: Any, _what: str, _name: str, member: Any, *skip: Any) -
     return skip[0] or not module.startswith("amforest")
 
 
+def strip_code(_app: Any, document: nodes.document) -> None:
+    """Drop the blank line with which the pages end their tested examples."""
+    for block in document.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.astext().rstrip()
+            block.children = [nodes.Text(block.rawsource)]
+
+
 def setup(app: Any) -> None:
     """Register what is ours."""
+    app.connect("doctree-read", strip_code)
     app.connect("autodoc-skip-member", skip_inherited)
