@@ -23,7 +23,7 @@ LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.
 
 .PHONY: demo test test-slow test-recipes lint review format bench bench-quick bench-csv bench-quality \
 	bench-quality-quick bench-scaling bench-keyed bench-serving torture torture-server coverage asan \
-	tsan paper paper-quick theory clean
+	tsan paper paper-quick theory docs docs-quick clean
 
 demo: .venv/demo-installed
 	$(BIN)/amforest run --report demo
@@ -78,6 +78,10 @@ format: .venv/installed
 
 .venv/review-installed: .venv/installed
 	$(BIN)/pip $(INSTALL) 'amforest[review]'
+	touch $@
+
+.venv/docs-installed: .venv/installed
+	$(BIN)/pip $(INSTALL) 'amforest[docs]'
 	touch $@
 
 .venv-coverage/installed: $(CORE)
@@ -176,6 +180,12 @@ paper-quick: .venv/installed
 # Measurements of the theorems in docs/theory_experiments.md: twenty minutes.
 theory: .venv/installed
 	$(BIN)/python examples/theory.py
+
+# The site in build/docs/html, checked; `docs-quick` does not run the examples.
+docs docs-quick: .venv/docs-installed
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs 2 \
+		$(if $(findstring quick,$@),-D plot_gallery=0) -d build/docs/doctrees docs build/docs/html
+	$(BIN)/python docs/tools/check_site.py build/docs/html
 
 clean:
 	rm -rf .venv .venv-asan .venv-bench .venv-coverage build

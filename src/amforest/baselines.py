@@ -22,6 +22,8 @@ from amforest._forest.inputs import argument_named, validate_weights
 from amforest._forest.losses import Floats
 from amforest.classifier import ForestClassifier
 
+__all__ = ["MondrianForestClassifier", "OnlineDummyClassifier", "OnlineDummyRegressor"]
+
 Way = Literal["fit", "partial_fit", "test_then_train"]
 Row = Sequence[Any] | NDArray[Any]
 ANY_VALUES: dict[str, Any] = {"dtype": None, "ensure_all_finite": False, "accept_sparse": True}

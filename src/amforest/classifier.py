@@ -361,7 +361,7 @@ class AMFClassifier(ForestClassifier):
         The classes, sorted.
     n_features_in_ : int
         The number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if X had names.
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
@@ -554,7 +554,7 @@ class AdaptiveAMFClassifier(ForestClassifier):
         (n_points, n_groups): at most 256 points at equal distances, and one for now.
     n_features_in_ : int
         The number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if X had names.
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of

@@ -13,6 +13,8 @@ from sklearn.utils import check_random_state
 
 from amforest._core import DEGREES, LEVELS, WIDTHS
 
+__all__ = ["PredictiveDistribution"]
+
 Floats = NDArray[np.float64]
 
 _WIDTH, _DEGREE = (a.ravel() for a in np.meshgrid(WIDTHS, DEGREES))  # of each component

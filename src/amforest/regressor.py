@@ -227,7 +227,7 @@ class AMFRegressor(ForestRegressor):
     ----------
     n_features_in_ : int
         The number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if X had names.
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
@@ -399,15 +399,15 @@ class AdaptiveAMFRegressor(ForestRegressor):
         What the mixer combines: "all", "4000", …, then "all, linear", … for the groups on a linear
         regression, "linear", "linear, 0.999", "linear, 0.98" for the linear regressions that learn
         row by row and forget at these rates, and "mean", the mean of all labels.
-    memory_weights_ : ndarray of shape (len(memory_names_),)
+    memory_weights_ : ndarray of shape (n_memories,)
         The parts of these in the predicted mean. They add up to 1, and some may be negative. A mean
         far from all of them is clipped.
     memory_weights_history_ : tuple of ndarrays
         Numbers of rows learned, of shape (n_points,), and the weights after them, of shape
-        (n_points, len(memory_names_)): at most 256 points at equal distances, and one for now.
+        (n_points, n_memories): at most 256 points at equal distances, and one for now.
     n_features_in_ : int
         The number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if X had names.
     feature_names_ : ndarray of shape (n_features,)
         The names of the features, if X had names: those of its columns, but of dates those of
@@ -719,7 +719,7 @@ class AdaptiveAMFRegressor(ForestRegressor):
 
         Returns
         -------
-        ndarray of shape (n_samples, len(memory_names_))
+        ndarray of shape (n_samples, n_memories)
         """
         return self._run(self._fitted(), "predict_by_expert", X)[:, :, 0]
 

@@ -50,6 +50,8 @@ except ImportError as error:
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["AMFClassifier", "AMFRegressor", "AdaptiveAMFClassifier", "AdaptiveAMFRegressor"]
+
 _NO_COLUMNS = NamedColumns()
 
 

@@ -68,7 +68,7 @@ class KeyedForests(BaseEstimator):
         The classes of all keys, sorted. A model that does not know one of them predicts 0 for it.
     n_features_in_ : int
         The number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if X was a data frame. The models themselves have no names, unless there are
         categories.
     n_samples_seen_ : int

@@ -441,9 +441,9 @@ class UnrestrictedTree(Tree):
     def mean_power(self, x: Floats, above: list[Node], leaf: Node) -> float:
         """Return E[a^K], or 0 if x needs no leaf of its own.
 
-        The points are separated at a time T ~ Exp(δ), δ = |x - x'|₁. Until then the 2d distances s
-        to the cell's walls shrink to uniform parts of themselves at the rates s: N_t times, with
-        E[a^N_t] = M(1 - a, 1, -st), M being Kummer's function. So
+        The points are separated at a time T ~ Exp(δ), ``δ = |x - x'|₁``. Until then the 2d
+        distances s to the cell's walls shrink to uniform parts of themselves at the rates s: N_t
+        times, with E[a^N_t] = M(1 - a, 1, -st), M being Kummer's function. So
         E[a^K] = a E[Π_s M(1 - a, 1, -sT)].
         """
         if leaf.labels.n == 0 or np.array_equal(x, leaf.lower) or self.is_full():

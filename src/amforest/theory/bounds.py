@@ -21,7 +21,7 @@ def _log(n: ArrayLike) -> Floats:
 
 
 def pruning_regret_bound(n_nodes: float, step: float) -> float:
-    """Lemma 1, Equation (9): |T| log(2) / η, for the regret to a pruning T of |T| = n_nodes nodes.
+    """Lemma 1, Equation (9): n log(2) / η, for the regret to a pruning of n = n_nodes nodes.
 
     The loss must be η-exp-concave, η = step: 1 for log-loss, 1 / (8 B²) for the square loss of
     labels and predictions in [-B, B].
@@ -63,9 +63,10 @@ def mean_regret_bound(n: ArrayLike, label_bound: float) -> Floats:
 
 
 def log_loss_regret_bound(n: ArrayLike, n_nodes: float, n_classes: int) -> Floats:
-    """Corollary 1, Equation (10): |T| log 2 + ¼ (|T| + 1) (K - 1) log(4n).
+    """Corollary 1, Equation (10): ``|T| log 2 + ¼ (|T| + 1) (K - 1) log(4n)``.
 
-    The regret, for η = 1 and α = ½, to the functions that are constant on the leaves of T.
+    The regret, for η = 1 and α = ½, to the functions that are constant on the leaves of T, a
+    pruning of ``|T|`` = n_nodes nodes.
 
     Examples
     --------
@@ -78,12 +79,12 @@ def log_loss_regret_bound(n: ArrayLike, n_nodes: float, n_classes: int) -> Float
 def square_loss_regret_bound(
     n: ArrayLike, n_nodes: float, label_bound: float, *, as_stated: bool = True
 ) -> Floats:
-    """Corollary 2, Equation (11): 4 B² (|T| + 1) log n.
+    """Corollary 2, Equation (11): ``4 B² (|T| + 1) log n``.
 
     The regret, for η = 1 / (8 B²), to the functions that are constant on the leaves of T. As stated
     it is wrong for n = 1, though right for n >= 21, because the running mean's regret, which is
     Σ_t (ŷ_t - y_t)² / t, is at most B² (1 + 4 log n). What Lemmas 1 and 6 give is right for all n:
-    8 B² |T| log 2 + 4 B² (|T| + 1) (1 + log n).
+    ``8 B² |T| log 2 + 4 B² (|T| + 1) (1 + log n)``.
 
     Examples
     --------
@@ -159,8 +160,8 @@ def holder_risk_bound(
 ) -> Floats:
     """Equation (42), Theorem 2's proof: (4d)^β L² / λ^(2β) + Theorem 1's 8 B² (1 + λ)^d log(n) / n.
 
-    This bounds E[(f̃_n(x) - f*(x))²] for every λ > 0 if |f*(u) - f*(v)| <= L |u - v|^β; with λ of
-    the order (n / log n)^(1 / (d + 2β)) it has the rate of Theorem 2.
+    This bounds ``E[(f̃_n(x) - f*(x))²]`` for every λ > 0 if ``|f*(u) - f*(v)| <= L |u - v|^β``; with
+    λ of the order ``(n / log n)^(1 / (d + 2β))`` it has the rate of Theorem 2.
 
     Examples
     --------

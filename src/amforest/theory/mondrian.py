@@ -102,7 +102,7 @@ def sample_mondrian(box: ArrayLike, lifetime: float, random_state: Any = None) -
     box : array-like of shape (d, 2)
         The lower and upper ends of the sides.
     lifetime : float
-        λ. The mean number of leaves is Π_j (1 + λ |C^j|) for sides of lengths |C^j|.
+        λ. The mean number of leaves is ``Π_j (1 + λ |C^j|)`` for sides of lengths ``|C^j|``.
     random_state : int, RandomState instance or None, default=None
 
     Returns

@@ -76,7 +76,7 @@ class OnlineToBatch(base.MetaEstimatorMixin, base.BaseEstimator):
         The classes known to `estimator_`, if it is a classifier.
     n_features_in_ : int
         The number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if X had some.
 
     Examples

@@ -1,0 +1,107 @@
+"""The site: ``make docs`` builds it into ``build/docs/html``."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+
+sys.path.insert(0, str(Path(__file__).parent / "tools"))
+
+project = "amforest"
+author = "The amforest developers"
+copyright = "2026, the amforest developers"  # noqa: A001  # Sphinx's name
+release = metadata.version("amforest")
+language = "en"
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "llms_text",
+]
+exclude_patterns = ["examples/*.py", "examples/*.ipynb", "examples/*.json", "tools"]
+templates_path = ["_templates"]
+
+# Pages: anchors as code hosts make them, and every reference must lead somewhere. In docstrings,
+# single backquotes hold any name, of which those with a page become links.
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 4
+default_role = "py:obj"
+nitpicky = True
+suppress_warnings = ["misc.highlighting_failure"]  # a shell's strings of several lines
+nitpick_ignore_regex = [("py:.*", ".*")]
+
+autosummary_generate = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # numpydoc's sections tell the types
+numpydoc_show_class_members = False
+numpydoc_use_plots = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/plots",
+    "gallery_dirs": "examples",
+    "filename_pattern": r"\.py$",
+    "download_all_examples": False,
+    "min_reported_time": 3600,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "within_subsection_order": "FileNameSortKey",
+    "matplotlib_animations": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "amforest"
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = True
+html_sidebars: dict[str, list[str]] = {"index": [], "get_started": [], "contributing": []}
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "logo": {"text": "amforest"},
+    "navbar_persistent": ["search-button"],
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+    "show_prev_next": True,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+
+def skip_inherited(_app: Any, _what: str, _name: str, member: Any, *skip: Any) -> bool:
+    """Leave members that other libraries define to their documentation."""
+    function = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", member))
+    module = getattr(function, "__module__", "amforest") or ""
+    return skip[0] or not module.startswith("amforest")
+
+
+def strip_code(_app: Any, document: nodes.document) -> None:
+    """Drop the blank line with which the pages end their tested examples."""
+    for block in document.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.astext().rstrip()
+            block.children = [nodes.Text(block.rawsource)]
+
+
+def setup(app: Any) -> None:
+    """Register what is ours."""
+    app.connect("doctree-read", strip_code)
+    app.connect("autodoc-skip-member", skip_inherited)

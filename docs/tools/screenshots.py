@@ -1,0 +1,78 @@
+"""Photograph a site: ``python docs/tools/screenshots.py build/docs/html FOLDER [PAGE …]``.
+
+Each page is opened in Chromium at 1,200 and at 400 pixels, light and dark. A page that is wider
+than the window, or that asks another machine for anything, is an error. Needs playwright and Chromium.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+WIDTHS = (1200, 400)
+THEMES = ("light", "dark")
+TALLEST = 4000  # pixels of a page that are photographed
+
+
+def widest(page: Page) -> str:
+    """Name the elements that are wider than the window, and in no box that scrolls."""
+    return str(
+        page.evaluate(
+            """() => [...document.querySelectorAll('article *')].filter(element => {
+                if (element.getBoundingClientRect().right <= innerWidth + 1) return false;
+                for (let above = element; above; above = above.parentElement)
+                    if (/auto|scroll|hidden/.test(getComputedStyle(above).overflowX)) return false;
+                return true;
+            }).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join(' | ')"""
+        )
+    )
+
+
+def photograph(page: Page, url: str, folder: Path, name: str) -> list[str]:
+    """Take the pictures of a page; return what is wrong with it."""
+    wrong = []
+    for width in WIDTHS:
+        for theme in THEMES:
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto(url)
+            page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
+            height = page.evaluate("document.documentElement.scrollHeight")
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                wrong.append(f"{name} is wider than {width} pixels: {widest(page)}")
+            clip = {"x": 0, "y": 0, "width": width, "height": min(height, TALLEST)}
+            page.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=True, clip=clip)
+    return wrong
+
+
+def main(site: str, folder: str, *names: str) -> int:
+    """Photograph the pages of these names, or all; return 1 if anything is wrong."""
+    root, into = Path(site).resolve(), Path(folder)
+    into.mkdir(parents=True, exist_ok=True)
+    found = [path for path in sorted(root.rglob("*.html")) if "_static" not in path.parts]
+    chosen = {str(path.relative_to(root).with_suffix("")): path for path in found}
+    problems: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+        )
+        page = browser.new_page()
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith(("file:", "data:"))
+                else problems.append(f"{page.url} asks for {request.url}")
+            ),
+        )
+        for name in names or chosen:
+            short = name.replace("/", "-")
+            problems += photograph(page, chosen[name].as_uri(), into, short)
+        browser.close()
+    print(*dict.fromkeys(problems), sep="\n")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
