@@ -76,7 +76,7 @@ class Notes:
             if note in self.shown:
                 continue
             self.shown.append(note)
-            self._console.print(f"Note: {note}", highlight=False, markup=False, soft_wrap=True)
+            print_line(self._console, f"Note: {note}")
 
 
 def describe_drift(drift: Drift) -> str:
@@ -87,6 +87,11 @@ def describe_drift(drift: Drift) -> str:
         features = ", ".join(str(change.feature) for change in drift.changed)
         line += f"; importance changed most: {features}"
     return " ".join(line.split())
+
+
+def print_line(console: Console, text: str) -> None:
+    """Print text as it is: neither wrapped nor styled."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def print_json(values: Any) -> None:
@@ -154,7 +159,7 @@ class LastView(NoView):
         self._status = status
 
     def _print(self, status: Status) -> None:
-        self._console.print(_line(status), highlight=False, markup=False, soft_wrap=True)
+        print_line(self._console, _line(status))
 
 
 class PlainView(LastView):

@@ -15,9 +15,18 @@ from amforest.cli.saved_model import load_with_scheme
 from amforest.cli.settings import ADAPTIVE, AMF, COVERAGE, Settings, open_source
 from amforest.distributed import KeyedForests
 from amforest.distributed.keyed_state import holds_models
-from amforest.reading import CLASSIFICATION, Batch, Scheme, Stream, drop_unique_text, parse_types
+from amforest.reading import (
+    CLASSIFICATION,
+    REGRESSION,
+    Batch,
+    Scheme,
+    Stream,
+    drop_unique_text,
+    parse_types,
+)
 
 ROWS_FOR_TASK = 100  # whose labels tell whether they are classes or numbers
+LEAST_DOUBTFUL, MOST_DOUBTFUL = 3, 100  # whole numbers that may be either
 
 
 def infer_model(settings: Settings) -> tuple[Any, Scheme]:
@@ -47,6 +56,25 @@ def choose_kinds(settings: Settings, stream: Stream) -> tuple[dict[str, str], li
     kept = {settings.target_column(), settings.key, *settings.use, *types}
     features = [column for column in stream.columns if column.name != settings.id_column]
     return drop_unique_text(features, kept)
+
+
+def note_task(settings: Settings, scheme: Scheme, first: list[Batch]) -> list[str]:
+    """Return a note on whole numbers that may be classes or numbers, if nobody said which."""
+    if settings.task is not None or settings.warm_start is not None or not first:
+        return []
+    labels = _labels(first)
+    n_distinct = len(np.unique(labels)) if labels.dtype.kind == "f" else 0
+    is_whole = bool(n_distinct) and bool((labels == np.rint(labels)).all())
+    if not is_whole or not LEAST_DOUBTFUL <= n_distinct <= MOST_DOUBTFUL:
+        return []
+    kind, other = CLASSIFICATION, REGRESSION
+    if scheme.task == REGRESSION:
+        kind, other = other, kind
+    what = {CLASSIFICATION: "classes", REGRESSION: "numbers"}
+    return [
+        f"the target {scheme.target!r} has {n_distinct} different whole numbers in the first rows: "
+        f"they are {what[kind]}; --task {other} predicts {what[other]}"
+    ]
 
 
 def build_model(

@@ -67,6 +67,11 @@ class Settings:
             raise CommandError("--target is missing: name the column to predict")
         return self.target or DEMO_TARGET
 
+    def may_have_files(self) -> bool:
+        """Whether the source may be several files: a list, a folder or a pattern."""
+        paths = [path for path in self.source if path != "-"]
+        return len(paths) > 1 or any(not Path(path).is_file() for path in paths)
+
     def source_names(self, most: int = 3, *, with_folders: bool = True) -> str:
         """Return the names of the source; of many only the first ones."""
         if not self.source:
