@@ -445,6 +445,15 @@ def test_help_shows_examples_and_completion_is_there(monkeypatch):
     assert amf("--version").stdout == f"amforest {amforest.__version__}\n"
 
 
+def test_help_imports_nothing_that_takes_long():
+    code = """import sys
+from amforest.cli.app import app
+slow = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "narwhals", "matplotlib", "river"}
+print(sorted(slow & sys.modules.keys()))"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "[]\n"
+
+
 def test_inspect_tells_what_a_model_is(stream):
     amf("run", stream, "-t", "buys", "--model", "amf", "--save", "m.amf", "-q")
     text = amf("inspect", "m.amf").stdout

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -19,7 +19,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from amforest.evaluation import Drift
+if TYPE_CHECKING:
+    from amforest.evaluation import Drift  # imports scikit-learn, which the help can do without
 
 EXIT_ERROR, EXIT_PIPE = 1, 141
 SECONDS_BETWEEN_LINES = 5.0
