@@ -82,12 +82,6 @@ def build_model(
 ) -> tuple[Any, dict[str, Any]]:
     """Return the model to start with, and its state: the scheme."""
     target = settings.target_column()
-    if settings.warm_start is not None:
-        if settings.key is not None:
-            raise CommandError(
-                "--warm-start is given, but cannot be used with --key: continue by --checkpoint"
-            )
-        return _load_model(settings, settings.warm_start, target)
     X, y = next(batch.X for batch in first if len(batch)), _labels(first)
     scheme = Scheme.infer(X, y, target, kinds, task=settings.task, key=settings.key)
     family = settings.model or ADAPTIVE
@@ -174,7 +168,15 @@ def _check_options_of_keys(settings: Settings) -> None:
         )
 
 
-def _load_model(settings: Settings, path: str, target: str) -> tuple[Any, dict[str, Any]]:
+def load_continued(settings: Settings) -> tuple[Any, dict[str, Any]] | None:
+    """Return the model to continue, and its state: the scheme; None if there is none."""
+    path, target = settings.warm_start, settings.target_column()
+    if path is None:
+        return None
+    if settings.key is not None:
+        raise CommandError(
+            "--warm-start is given, but cannot be used with --key: continue by --checkpoint"
+        )
     model, state, scheme = load_with_scheme(path)
     if scheme.target != target:
         raise CommandError(f"--target is {target!r}, but {path} predicts {scheme.target!r}")
@@ -186,6 +188,7 @@ def _load_model(settings: Settings, path: str, target: str) -> tuple[Any, dict[s
         raise CommandError(f"--task is {settings.task}, but {path} is a model of {scheme.task}")
     _check_options(settings, family)
     _check_same_shape(settings, model, scheme, path)
+    _check_same_columns(settings, scheme, path)
     model.n_jobs = settings.threads
     return model, {"scheme": state["scheme"]}
 
@@ -210,6 +213,21 @@ def _check_same_shape(settings: Settings, model: Any, scheme: Scheme, path: str)
     if settings.scale is not None and settings.scale != is_scaled:
         option, how = ("--scale", "as they are") if settings.scale else ("--no-scale", "scaled")
         raise CommandError(f"{option} is given, but {path} has learned numbers {how}: drop it")
+
+
+def _check_same_columns(settings: Settings, scheme: Scheme, path: str) -> None:
+    """Refuse options that would give a model to continue other columns than it has learned."""
+    features = {name: kind for name, kind in scheme.kinds.items() if name != scheme.target}
+    types = parse_types(settings.types) if settings.types else {}
+    differs = {
+        "--use": bool(settings.use) and set(settings.use) != features.keys(),
+        "--drop": not features.keys().isdisjoint(settings.drop),
+        "--types": any(features.get(name, kind) != kind for name, kind in types.items()),
+    }
+    for option, is_other in differs.items():
+        if is_other:
+            learned = ", ".join(f"{name}={kind}" for name, kind in features.items())
+            raise CommandError(f"{option} is given, but {path} has learned {learned}: drop it")
 
 
 def _labels(batches: list[Batch]) -> NDArray[Any]:

@@ -27,6 +27,7 @@ from amforest.cli.model_choice import (
     build_model,
     choose_coverage,
     choose_kinds,
+    load_continued,
     note_task,
     read_first,
 )
@@ -348,13 +349,15 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
     With `for_report` the outcome has all that a report shows.
     """
     with ExitStack() as stack:
-        stream = stack.enter_context(open_source(settings))
+        continued = load_continued(settings)
+        own_kinds = None if continued is None else continued[1]["scheme"]["kinds"]
+        stream = stack.enter_context(open_source(settings, own_kinds))
         batches = iter(stream)
         first = read_first(settings, batches)
         kinds, dropped = choose_kinds(settings, stream)
         notes = Notes(console)
-        notes.show(stream.notes + (dropped if settings.warm_start is None else []))
-        model, state = build_model(settings, first, kinds)
+        notes.show(stream.notes + (dropped if continued is None else []))
+        model, state = continued or build_model(settings, first, kinds)
         notes.show(note_task(settings, Scheme.from_json(state["scheme"]), first))
         state["class_columns"] = _class_columns(settings, model, first, state)
         checkpoint: Checkpoint[Any] | KeyedCheckpoint | None = None
