@@ -496,11 +496,7 @@ def split_columns(values: NDArray[Any], schema: Schema) -> Table:
     """Split an array of any values into numbers and categories."""
     numbers = _as_numbers(values.take(np.flatnonzero(~schema.is_categorical), axis=1))
     how = CONVERSION | {"ensure_min_features": 0}
-    # In an array of floats only NaN can stand for a missing category.
-    columns = [
-        Column(name, len(values), partial(_list_array, values[:, j]), values.dtype.kind == "f")
-        for j, name in schema.categorical_columns()
-    ]
+    columns = [_array_column(name, values[:, j]) for j, name in schema.categorical_columns()]
     return Table(check_array(numbers, input_name="X", **how), columns)
 
 
@@ -678,6 +674,13 @@ def _list_series(column: Series[Any], part: slice) -> list[Any]:
             texts: list[Any] = native.cast(native.type.value_type).to_numpy().tolist()
             return texts
     return some.to_list()
+
+
+def _array_column(name: str, values: NDArray[Any]) -> Column:
+    kind = values.dtype.kind
+    numbers = values if kind in "biuf" else None
+    # In an array of floats only NaN can stand for a missing category.
+    return Column(name, len(values), partial(_list_array, values), kind == "f", numbers)
 
 
 def _list_array(values: NDArray[Any], part: slice) -> list[Any]:
