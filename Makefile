@@ -23,7 +23,7 @@ LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.
 
 .PHONY: demo test test-slow test-recipes lint format bench bench-quick bench-csv bench-quality \
 	bench-quality-quick bench-scaling bench-keyed bench-serving torture coverage asan tsan \
-	paper paper-quick theory clean
+	paper paper-quick theory wheels test-oldest clean
 
 demo: .venv/demo-installed
 	$(BIN)/amforest run --report demo
@@ -154,6 +154,14 @@ paper-quick: .venv/installed
 # Measurements of the theorems in docs/theory_experiments.md: twenty minutes.
 theory: .venv/installed
 	$(BIN)/python examples/theory.py
+
+# An sdist and a wheel from it, into dist/, and all tests with that wheel in an empty environment.
+# PYTHON=python3.12 builds the wheel for 3.12 and later.
+wheels:
+	$(PYTHON) -m venv build/wheels
+	build/wheels/bin/pip $(INSTALL) build
+	build/wheels/bin/python tools/wheels.py build
+	build/wheels/bin/python tools/wheels.py test "$$(ls -t dist/*.whl | head -1)"
 
 clean:
 	rm -rf .venv .venv-asan .venv-bench .venv-coverage build
