@@ -19,6 +19,7 @@ OF_THE_CHECKOUT = {
     "distributed/test_recipes.py": "examples",
     "experiments": "experiments",
     "serving/test_documented_commands.py": "deploy",
+    "tools": "tools",
 }
 ROOT = Path(__file__).parents[1]
 collect_ignore = [test for test, needed in OF_THE_CHECKOUT.items() if not (ROOT / needed).is_dir()]
