@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx.util.inspect import stringify_signature
 
 sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
@@ -42,6 +43,7 @@ nitpick_ignore_regex = [("py:.*", ".*")]
 
 autosummary_generate = True
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections tell the types
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
@@ -70,7 +72,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = True
-html_sidebars: dict[str, list[str]] = {"index": [], "get_started": [], "contributing": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "coming_from": [], "get_started": []}
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "logo": {"text": "amforest"},
@@ -93,6 +95,17 @@ def skip_inherited(_app: Any, _what: str, _name: str, member: Any, *skip: Any) -
     return skip[0] or not module.startswith("amforest")
 
 
+def class_signature(_app: Any, what: str, _name: str, value: Any, *_: Any) -> Any:
+    """Show the parameters of `__init__`, where there is a `__new__` that takes any."""
+    if what != "class":
+        return None
+    try:
+        signature = inspect.signature(value)
+    except ValueError:  # some exceptions have none
+        return None
+    return stringify_signature(signature, show_annotation=False), None
+
+
 def strip_code(_app: Any, document: nodes.document) -> None:
     """Drop the blank line with which the pages end their tested examples."""
     for block in document.findall(nodes.literal_block):
@@ -103,5 +116,6 @@ def strip_code(_app: Any, document: nodes.document) -> None:
 
 def setup(app: Any) -> None:
     """Register what is ours."""
+    app.connect("autodoc-process-signature", class_signature)
     app.connect("doctree-read", strip_code)
     app.connect("autodoc-skip-member", skip_inherited)
