@@ -41,7 +41,7 @@ nitpicky = True
 suppress_warnings = ["misc.highlighting_failure"]  # a shell's strings of several lines
 nitpick_ignore_regex = [("py:.*", ".*")]
 
-autosummary_generate = True
+autosummary_generate = [str(path) for path in Path(__file__).parent.glob("api/*.rst")]
 autodoc_member_order = "bysource"
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections tell the types

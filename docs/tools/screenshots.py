@@ -1,7 +1,7 @@
 """Photograph a site: ``python docs/tools/screenshots.py build/docs/html FOLDER [PAGE …]``.
 
 Each page is opened in Chromium at 1,200 and at 400 pixels, light and dark. A page that is wider
-than the window, or that asks another machine for anything, is an error. Needs playwright and Chromium.
+than the window, or that asks another machine for anything, is an error.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import FloatRect, Page, sync_playwright
 
 WIDTHS = (1200, 400)
 THEMES = ("light", "dark")
@@ -41,7 +41,7 @@ def photograph(page: Page, url: str, folder: Path, name: str) -> list[str]:
             height = page.evaluate("document.documentElement.scrollHeight")
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 wrong.append(f"{name} is wider than {width} pixels: {widest(page)}")
-            clip = {"x": 0, "y": 0, "width": width, "height": min(height, TALLEST)}
+            clip = FloatRect(x=0, y=0, width=width, height=min(height, TALLEST))
             page.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=True, clip=clip)
     return wrong
 

@@ -31,8 +31,8 @@ results = {
 axes = plot_progress(results, ["accuracy"])
 
 # %%
-# After each change the long memories lose their weight, which may even become negative, and those of
-# 1,000 and 250 rows take over.
+# After each change the long memories lose their weight, which may even become negative, and those
+# of 1,000 and 250 rows take over.
 
 figure, ax = plt.subplots(figsize=(8, 3.5), layout="constrained")
 plot_memory_weights(forest, ax=ax)
