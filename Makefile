@@ -23,7 +23,7 @@ LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.
 
 .PHONY: demo test test-slow test-recipes lint format bench bench-quick bench-csv bench-quality \
 	bench-quality-quick bench-scaling bench-keyed bench-serving torture coverage asan tsan \
-	paper paper-quick theory docs docs-quick clean
+	paper paper-quick theory docs docs-pictures clean
 
 demo: .venv/demo-installed
 	$(BIN)/amforest run --report demo
@@ -158,11 +158,15 @@ paper-quick: .venv/installed
 theory: .venv/installed
 	$(BIN)/python examples/theory.py
 
-# The site in build/docs/html, checked; `docs-quick` does not run the examples.
-docs docs-quick: .venv/docs-installed
+# The site in build/docs/html, with examples that run, and its checks: half a minute.
+docs: .venv/docs-installed
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs 2 \
-		$(if $(findstring quick,$@),-D plot_gallery=0) -d build/docs/doctrees docs build/docs/html
+		-d build/docs/doctrees docs build/docs/html
 	$(BIN)/python docs/tools/check_site.py build/docs/html
 
+# Pictures of all pages in build/docs/pictures, for eyes; needs Chromium. A minute or two.
+docs-pictures: docs
+	$(BIN)/python docs/tools/screenshots.py build/docs/html build/docs/pictures
+
 clean:
-	rm -rf .venv .venv-asan .venv-bench .venv-coverage build
+	rm -rf .venv .venv-asan .venv-bench .venv-coverage build docs/api/generated docs/examples

@@ -43,6 +43,7 @@ nitpick_ignore_regex = [("py:.*", ".*")]
 
 autosummary_generate = [str(path) for path in Path(__file__).parent.glob("api/*.rst")]
 autodoc_member_order = "bysource"
+python_maximum_signature_line_length = 99
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections tell the types
 numpydoc_show_class_members = False
