@@ -164,7 +164,7 @@ docs: .venv/docs-installed
 		-d build/docs/doctrees docs build/docs/html
 	$(BIN)/python docs/tools/check_site.py build/docs/html
 
-# Pictures of all pages in build/docs/pictures, for eyes; needs Chromium. A minute or two.
+# Pictures of all pages in build/docs/pictures, for eyes; needs Chromium. A few minutes.
 docs-pictures: docs
 	$(BIN)/python docs/tools/screenshots.py build/docs/html build/docs/pictures
 
