@@ -68,10 +68,6 @@ format: .venv/installed
 	$(BIN)/pip $(INSTALL) 'amforest[dev]'
 	touch $@
 
-.venv/docs-installed: .venv/installed
-	$(BIN)/pip $(INSTALL) 'amforest[docs]'
-	touch $@
-
 .venv-coverage/installed: $(CORE)
 	$(PYTHON) -m venv .venv-coverage
 	.venv-coverage/bin/pip $(INSTALL) --editable '.[dev]' --config-settings=build-dir=build/coverage \
@@ -158,15 +154,19 @@ paper-quick: .venv/installed
 theory: .venv/installed
 	$(BIN)/python examples/theory.py
 
+.venv/docs-installed: .venv/installed
+	$(BIN)/pip $(INSTALL) 'amforest[docs]'
+	touch $@
+
 # The site in build/docs/html, with examples that run, and its checks: half a minute.
 docs: .venv/docs-installed
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs 2 \
 		-d build/docs/doctrees docs build/docs/html
-	$(BIN)/python docs/tools/check_site.py build/docs/html
+	$(BIN)/python tools/check_site.py build/docs/html
 
 # Pictures of all pages in build/docs/pictures, for eyes; needs Chromium. A few minutes.
 docs-pictures: docs
-	$(BIN)/python docs/tools/screenshots.py build/docs/html build/docs/pictures
+	$(BIN)/python tools/screenshots.py build/docs/html build/docs/pictures
 
 clean:
 	rm -rf .venv .venv-asan .venv-bench .venv-coverage build docs/api/generated docs/examples

@@ -11,7 +11,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.inspect import stringify_signature
 
-sys.path.insert(0, str(Path(__file__).parent / "tools"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 project = "amforest"
 author = "The amforest developers"
@@ -29,7 +29,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "llms_text",
 ]
-exclude_patterns = ["examples/*.py", "examples/*.ipynb", "examples/*.json", "tools"]
+exclude_patterns = ["examples/*.py", "examples/*.ipynb", "examples/*.json"]
 templates_path = ["_templates"]
 
 # Pages: anchors as code hosts make them, and every reference must lead somewhere. In docstrings,

@@ -1,3 +1,3 @@
-"""Where pytest looks for no examples: in what is generated, and in what needs Sphinx."""
+"""Where pytest looks for no examples: in what is generated, and in the configuration."""
 
-collect_ignore = ["api", "conf.py", "examples", "tools"]
+collect_ignore = ["api", "conf.py", "examples"]

@@ -1,4 +1,4 @@
-"""Photograph a site: ``python docs/tools/screenshots.py build/docs/html FOLDER [PAGE …]``.
+"""Photograph a site: ``python tools/screenshots.py build/docs/html FOLDER [PAGE …]``.
 
 Each page is opened in Chromium at 1,200 and at 400 pixels, light and dark. A page that is wider
 than the window or asks another machine for anything is an error, and so is a search without result.

@@ -1,9 +1,9 @@
 """The checks of the built site: each finds what it is for."""
 
 import pytest
-from docs.tools import check_site
 
 import amforest
+from tools import check_site
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Check a built site: ``python docs/tools/check_site.py build/docs/html``.
+"""Check a built site: ``python tools/check_site.py build/docs/html``.
 
 - Every link to a page, an anchor or a file of the site leads somewhere, also in `llms.txt`.
 - Nothing is loaded from elsewhere: no script, style, font or picture.
