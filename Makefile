@@ -23,7 +23,7 @@ LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.
 
 .PHONY: demo test test-slow test-recipes lint review format bench bench-quick bench-csv bench-quality \
 	bench-quality-quick bench-scaling bench-keyed bench-serving torture torture-server coverage asan \
-	tsan paper paper-quick theory docs docs-quick wheels test-oldest platforms clean
+	tsan paper paper-quick theory docs docs-pictures wheels test-oldest platforms clean
 
 demo: .venv/demo-installed
 	$(BIN)/amforest run --report demo
@@ -82,10 +82,6 @@ format: .venv/installed
 
 .venv/review-installed: .venv/installed
 	$(BIN)/pip $(INSTALL) 'amforest[review]'
-	touch $@
-
-.venv/docs-installed: .venv/installed
-	$(BIN)/pip $(INSTALL) 'amforest[docs]'
 	touch $@
 
 .venv-coverage/installed: $(CORE)
@@ -199,11 +195,19 @@ paper-quick: .venv/installed
 theory: .venv/installed
 	$(BIN)/python examples/theory.py
 
-# The site in build/docs/html, checked; `docs-quick` does not run the examples.
-docs docs-quick: .venv/docs-installed
+.venv/docs-installed: .venv/installed
+	$(BIN)/pip $(INSTALL) 'amforest[docs]'
+	touch $@
+
+# The site in build/docs/html, with examples that run, and its checks: half a minute.
+docs: .venv/docs-installed
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs 2 \
-		$(if $(findstring quick,$@),-D plot_gallery=0) -d build/docs/doctrees docs build/docs/html
-	$(BIN)/python docs/tools/check_site.py build/docs/html
+		-d build/docs/doctrees docs build/docs/html
+	$(BIN)/python tools/check_site.py build/docs/html
+
+# Pictures of all pages in build/docs/pictures, for eyes; needs Chromium. A few minutes.
+docs-pictures: docs
+	$(BIN)/python tools/screenshots.py build/docs/html build/docs/pictures
 
 # The core compiled for ARM, musl, macOS and Windows; what qemu and wine can run gives what it gives
 # here. In Debian: qemu-user-static, wine64.
@@ -221,4 +225,4 @@ wheels:
 	build/wheels/bin/python tools/wheels.py test "$$(ls -t dist/*.whl | head -1)"
 
 clean:
-	rm -rf .venv .venv-asan .venv-bench .venv-coverage build
+	rm -rf .venv .venv-asan .venv-bench .venv-coverage build docs/api/generated docs/examples

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx.util.inspect import stringify_signature
 
-sys.path.insert(0, str(Path(__file__).parent / "tools"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 project = "amforest"
 author = "The amforest developers"
@@ -28,7 +29,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "llms_text",
 ]
-exclude_patterns = ["examples/*.py", "examples/*.ipynb", "examples/*.json", "tools"]
+exclude_patterns = ["examples/*.py", "examples/*.ipynb", "examples/*.json"]
 templates_path = ["_templates"]
 
 # Pages: anchors as code hosts make them, and every reference must lead somewhere. In docstrings,
@@ -40,8 +41,10 @@ nitpicky = True
 suppress_warnings = ["misc.highlighting_failure"]  # a shell's strings of several lines
 nitpick_ignore_regex = [("py:.*", ".*")]
 
-autosummary_generate = True
+autosummary_generate = [str(path) for path in Path(__file__).parent.glob("api/*.rst")]
 autodoc_member_order = "bysource"
+python_maximum_signature_line_length = 99
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections tell the types
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
@@ -70,7 +73,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = True
-html_sidebars: dict[str, list[str]] = {"index": [], "get_started": [], "contributing": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "coming_from": [], "get_started": []}
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "logo": {"text": "amforest"},
@@ -82,7 +85,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_prev_next": True,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "coming_from": [], "index": []},
 }
 
 
@@ -91,6 +94,17 @@ def skip_inherited(_app: Any, _what: str, _name: str, member: Any, *skip: Any) -
     function = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", member))
     module = getattr(function, "__module__", "amforest") or ""
     return skip[0] or not module.startswith("amforest")
+
+
+def class_signature(_app: Any, what: str, _name: str, value: Any, *_: Any) -> Any:
+    """Show the parameters of `__init__`, where there is a `__new__` that takes any."""
+    if what != "class":
+        return None
+    try:
+        signature = inspect.signature(value)
+    except ValueError:  # some exceptions have none
+        return None
+    return stringify_signature(signature, show_annotation=False), None
 
 
 def strip_code(_app: Any, document: nodes.document) -> None:
@@ -103,5 +117,6 @@ def strip_code(_app: Any, document: nodes.document) -> None:
 
 def setup(app: Any) -> None:
     """Register what is ours."""
+    app.connect("autodoc-process-signature", class_signature)
     app.connect("doctree-read", strip_code)
     app.connect("autodoc-skip-member", skip_inherited)

@@ -1,3 +1,3 @@
-"""Which files here hold no examples of their own: generated ones, and Sphinx's configuration."""
+"""Where pytest looks for no examples: in what is generated, and in the configuration."""
 
-collect_ignore = ["conf.py", "examples", "api"]
+collect_ignore = ["api", "conf.py", "examples"]

@@ -3,7 +3,7 @@ A stream that changes
 =====================
 
 What the labels depend on changes twice. The adaptive forest follows without being told, because
-its groups of trees remember different numbers of rows, and a mixer learns which of them to trust.
+its groups of trees remember different numbers of rows, and a mixer learns their weights.
 """
 
 # %%
@@ -31,8 +31,8 @@ results = {
 axes = plot_progress(results, ["accuracy"])
 
 # %%
-# After each change the long memories lose their weight, and win it back when most of what they
-# remember is of the new kind.
+# After each change the long memories lose their weight, which may even become negative, and those
+# of 1,000 and 250 rows take over.
 
 figure, ax = plt.subplots(figsize=(8, 3.5), layout="constrained")
 plot_memory_weights(forest, ax=ax)

@@ -1,16 +1,16 @@
-"""Photograph a site: ``python docs/tools/screenshots.py build/docs/html FOLDER [PAGE …]``.
+"""Photograph a site: ``python tools/screenshots.py build/docs/html FOLDER [PAGE …]``.
 
 Each page is opened in Chromium at 1,200 and at 400 pixels, light and dark. A page that is wider
-than the window, or that asks another machine for anything, is an error. Needs playwright and
-Chromium.
+than the window or asks another machine for anything is an error, and so is a search without result.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Error, FloatRect, Page, sync_playwright
 
 WIDTHS = (1200, 400)
 THEMES = ("light", "dark")
@@ -42,7 +42,7 @@ def photograph(page: Page, url: str, folder: Path, name: str) -> list[str]:
             height = page.evaluate("document.documentElement.scrollHeight")
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 wrong.append(f"{name} is wider than {width} pixels: {widest(page)}")
-            clip = {"x": 0, "y": 0, "width": width, "height": min(height, TALLEST)}
+            clip = FloatRect(x=0, y=0, width=width, height=min(height, TALLEST))
             page.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=True, clip=clip)
     return wrong
 
@@ -56,7 +56,7 @@ def main(site: str, folder: str, *names: str) -> int:
     problems: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
         page = browser.new_page()
         page.on(
@@ -70,6 +70,11 @@ def main(site: str, folder: str, *names: str) -> int:
         for name in names or chosen:
             short = name.replace("/", "-")
             problems += photograph(page, chosen[name].as_uri(), into, short)
+        page.goto((root / "search.html").as_uri() + "?q=drift")
+        try:
+            page.wait_for_selector("#search-results li a", timeout=10_000)
+        except Error:
+            problems.append("the search finds nothing")
         browser.close()
     print(*dict.fromkeys(problems), sep="\n")
     return 1 if problems else 0

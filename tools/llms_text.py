@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.text import TextBuilder
 from sphinx.environment import BuildEnvironment
@@ -33,11 +34,12 @@ def pages_below(env: BuildEnvironment, name: str) -> list[str]:
 
 
 def first_sentence(document: nodes.document) -> str:
-    """Return the first sentence of a page's first paragraph outside of its directives."""
+    """Return the first sentence of a page: of a public name, or of the page's first paragraph."""
     section = next(document.findall(nodes.section), document)
-    paragraph = next((part for part in section.children if isinstance(part, nodes.paragraph)), None)
+    part = next(document.findall(addnodes.desc_content), section)
+    paragraph = next((child for child in part.children if isinstance(child, nodes.paragraph)), None)
     text = "" if paragraph is None else " ".join(paragraph.astext().split())
-    return re.split(r"(?<=[.:]) ", text)[0].rstrip(":")
+    return re.split(r"(?<=[.?]) ", text)[0].rstrip(":")
 
 
 def write_text(app: Sphinx, error: Exception | None) -> None:
@@ -61,7 +63,9 @@ def write_text(app: Sphinx, error: Exception | None) -> None:
                 target = f"{name}{source.suffix}"
                 shutil.copyfile(source, out / target)
             about = first_sentence(document)
-            title = env.titles[name].astext()
+            # Classes of several modules share a name.
+            is_name = name.startswith("api/generated/")
+            title = Path(name).name if is_name else env.titles[name].astext()
             entries.append(f"- [{title}]({target}){': ' + about if about else ''}")
     (out / "llms.txt").write_text("\n".join(entries) + "\n", encoding="utf-8")
 

@@ -1,6 +1,6 @@
-"""Check a built site: ``python docs/tools/check_site.py build/docs/html``.
+"""Check a built site: ``python tools/check_site.py build/docs/html``.
 
-- Every link to a page, an anchor or a file of the site leads somewhere.
+- Every link to a page, an anchor or a file of the site leads somewhere, also in `llms.txt`.
 - Nothing is loaded from elsewhere: no script, style, font or picture.
 - Every public name of amforest has a page in the API reference.
 """
@@ -92,6 +92,13 @@ def remote_sources(site: Path, pages: dict[Path, Page]) -> Iterator[str]:
             yield f"{path.relative_to(site)} loads {address}"
 
 
+def missing_texts(site: Path) -> Iterator[str]:
+    """Yield the files that `llms.txt` lists and that do not exist."""
+    for address in re.findall(r"\]\(([^)]*)\)", (site / "llms.txt").read_text(encoding="utf-8")):
+        if not (site / address).is_file():
+            yield f"llms.txt: {address} does not exist"
+
+
 def public_modules() -> list[ModuleType]:
     """Return amforest and its public modules, those of its packages excepted."""
     found = [module.name for module in pkgutil.iter_modules(amforest.__path__)]
@@ -128,6 +135,7 @@ def main(folder: str) -> int:
     problems = [
         *broken_links(site, pages),
         *remote_sources(site, pages),
+        *missing_texts(site),
         *undocumented_names(pages),
     ]
     print(*problems, sep="\n", file=sys.stderr)
