@@ -21,6 +21,7 @@ export function draw(place, traces, options = {}) {
   drawn.set(place, [traces, options]);
   const ink = colour("--soft");
   const line = colour("--line");
+  const isNarrow = place.clientWidth < 420;
   const axis = {
     gridcolor: line, linecolor: line, zeroline: false, tickfont: { size: 12 }, automargin: true,
     fixedrange: true,
@@ -34,7 +35,7 @@ export function draw(place, traces, options = {}) {
     hovermode: options.hovermode ?? "x unified",
     hoverlabel: { bgcolor: colour("--tint"), bordercolor: line, font: { color: colour("--ink") } },
     barmode: "overlay",
-    xaxis: { ...axis, showgrid: false, ...options.xaxis },
+    xaxis: { ...axis, showgrid: false, tickangle: 0, nticks: isNarrow ? 5 : 8, ...options.xaxis },
     yaxis: { ...axis, rangemode: options.fromZero ? "tozero" : "normal", ...options.yaxis },
     ...options.layout,
   };
@@ -44,14 +45,20 @@ export function draw(place, traces, options = {}) {
 
 // Lines over time: `lines` are [name, values].
 export function drawLines(place, times, lines, options = {}) {
-  const names = [colour("--blue"), colour("--red"), colour("--soft")];
+  const colours = options.colours ?? [colour("--blue"), colour("--red")];
   const traces = lines.map(([name, values], k) => ({
     type: "scatter", mode: "lines", name, x: times, y: values,
-    line: { color: names[k], width: k ? 1.5 : 2, dash: options.dashes?.[k] ?? "solid" },
+    line: { color: colours[k], width: k ? 1.5 : 2 },
     connectgaps: false,
   }));
   draw(place, traces, options);
 }
+
+// Many names stand beside a chart, or above it if there is no room.
+const legendPlace = (place) =>
+  place.clientWidth < 420
+    ? { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }
+    : { orientation: "v", x: 1.01, y: 1 };
 
 // Stacked areas: each moment adds up to 1; weights below 0 count as 0.
 export function drawAreas(place, times, names, weights, options = {}) {
@@ -66,9 +73,9 @@ export function drawAreas(place, times, names, weights, options = {}) {
     fillcolor: COLOURS[k % COLOURS.length] + "cc", hovertemplate: "%{y:.0%}",
   }));
   draw(place, traces, {
-    ...options,
+    xaxis: { nticks: 5, ...options.xaxis }, // names take some of the width
     yaxis: { range: [0, 1], tickformat: ".0%" },
-    layout: { legend: { traceorder: "normal", font: { size: 11 }, orientation: "v", x: 1.01, y: 1 } },
+    layout: { legend: { traceorder: "normal", font: { size: 11 }, ...legendPlace(place) } },
   });
 }
 

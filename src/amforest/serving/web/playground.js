@@ -7,6 +7,8 @@ import { drawPlane, placeOf } from "./plane.js";
 
 const PAUSE = 150; // milliseconds between two steps
 const STEP = 10; // points of a step
+const LINES = ["#009e73", "#8f7fd8"]; // not those of the classes
+const AXIS = { title: { text: "points learned", standoff: 8, font: { size: 12 } } };
 const WORDS = {
   prediction: "The probability of blue: strong colours are sure, pale ones are near a half.",
   partition:
@@ -104,9 +106,10 @@ function drawCharts() {
   const { paper, adaptive } = shown.losses;
   drawLines(
     find("losses"), paper.rows, [["adaptive", adaptive.log_loss], ["paper", paper.log_loss]],
-    { fromZero: true },
+    { fromZero: true, xaxis: AXIS, colours: LINES },
   );
-  drawAreas(find("memories"), shown.memories.rows, shown.memories.names, shown.memories.weights);
+  const { rows, names, weights } = shown.memories;
+  drawAreas(find("memories"), rows, names, weights, { xaxis: AXIS });
   find("memories").dataset.weights = JSON.stringify(shown.memories.weights.at(-1));
 }
 
