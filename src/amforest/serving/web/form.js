@@ -79,7 +79,7 @@ function showPrediction(model, { predictions: [value], probabilities, intervals 
   const shown = typeof value === "number" ? number(value) : String(value);
   const head = element("p", { class: "answer" }, `${model.target}: `, element("strong", {}, shown));
   if (intervals) {
-    const [lower, upper] = intervals[0].map(number);
+    const [lower, upper] = intervals[0].map((end) => number(end));
     return [head, element("p", { class: "key" }, `90 % interval: ${lower} to ${upper}`)];
   }
   if (!probabilities) return [head];
