@@ -1,6 +1,6 @@
 // A form made from the columns of the model: predicts a row, and shows what the columns contribute.
 
-import { bar, element, find, number, percent, signed, table } from "./elements.js";
+import { bar, element, find, number, percent, shortNumber, signed, table } from "./elements.js";
 import { getJson } from "./events.js";
 
 const MOST_FIELDS = 200;
@@ -109,7 +109,7 @@ function showContributions({ predictions: [value] }, { unit, bases: [base], cont
   const what = isNumber ? "the number" : `the ${unit} of ${label}`;
   return [
     element("h2", {}, "Contributions"),
-    element("p", { class: "key" }, `To ${what}, which would be ${number(start)} without any.`),
+    element("p", { class: "key" }, `To ${what}, which would be ${shortNumber(start)} without any.`),
     element("div", { class: "bars" }, table("", ["column", "", ""], rows, [2])),
   ];
 }

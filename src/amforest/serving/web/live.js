@@ -132,6 +132,7 @@ function drawCharts() {
     { fromZero: true },
   );
   if (!model || !points.some((point) => point.recent)) return;
+  for (const id of ["first", "second"]) find(id).hidden = false;
   const isClass = model.task === "classification";
   const hasCoverage = points.some((point) => point.recent?.coverage !== undefined);
   document.title = find("title").textContent = `Predicting ${model.target}`;

@@ -1,7 +1,7 @@
 // The playground: two forests that learn the same points.
 
 import { drawAreas, drawLines } from "./charts.js";
-import { count, element, find, number, percent } from "./elements.js";
+import { count, element, find, percent, shortNumber } from "./elements.js";
 import { getJson } from "./events.js";
 import { drawPlane, placeOf } from "./plane.js";
 
@@ -97,7 +97,7 @@ function drawForest(name) {
   drawPlane(find(name), plane, shown.points);
   const texts = [];
   if (shown.losses) texts.push(`${percent(shown.losses[name].accuracy)} of the last 200 points right`);
-  if (plane?.isDepth) texts.push(`deepest ${number(plane.most)}`);
+  if (plane?.isDepth) texts.push(`deepest ${shortNumber(plane.most)}`);
   if (plane?.cells) texts.push(`${count(plane.cells.length)} cells`);
   find(`${name}-score`).textContent = texts.join(" · ");
 }
