@@ -1,7 +1,8 @@
 """Photograph a site: ``python docs/tools/screenshots.py build/docs/html FOLDER [PAGE …]``.
 
 Each page is opened in Chromium at 1,200 and at 400 pixels, light and dark. A page that is wider
-than the window, or that asks another machine for anything, is an error. Needs playwright and Chromium.
+than the window, or that requests anything from another machine, is an error. Needs playwright and
+Chromium.
 """
 
 from __future__ import annotations
