@@ -256,6 +256,11 @@ def test_the_page_says_what_ran(name, pages, outcomes):
     assert f"{type(outcome.session.model).__name__}: " in text
     assert f"{stats['nodes']:,} nodes, depth {stats['depth']}," in text
     assert f"{stats['samples']:,} rows learned" in text
+    rate = markup.rounded(outcome.progress.n_rows / outcome.progress.seconds)
+    assert f"Speed{rate} rows per second" in text.replace("\n", "")
+    assert re.search(
+        rf'<p class="lead">.*{rate} rows per second</span></p>', pages[name].read_text()
+    )
     command = f"amforest run {source} --target {outcome.session.scheme.target} --quiet --report"
     assert command in text
     details = Page(pages[name]).section("details").text

@@ -81,10 +81,14 @@ def build_content(outcome: Outcome, folder: Path) -> dict[str, str]:
 
 
 def _head(outcome: Outcome) -> str:
-    session = outcome.session
+    session, progress = outcome.session, outcome.progress
     parts = [
         f"<h1>Predictions of {name(session.scheme.target)}</h1>",
-        paragraph(f"{count(session.n_rows)} rows, {session.scheme.task}", "lead"),
+        paragraph(
+            f"{count(session.n_rows)} rows, {session.scheme.task}"
+            + timing(f", {_rate(progress.n_rows, progress.seconds)} rows per second"),
+            "lead",
+        ),
     ]
     if outcome.status:
         how = "by SIGTERM" if outcome.status == 143 else "by Ctrl-C"
