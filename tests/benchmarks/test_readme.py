@@ -64,6 +64,7 @@ def test_it_has_what_a_newcomer_needs_in_this_order():
     parts += ["pip install", "make demo", "## Documentation\n"]
     places = [README.index(part) for part in parts]
     assert places == sorted(places)
+    assert README[places[-1] :].count("\n- [") > 20  # links are a list
     assert README.count("![") == 1
     picture = re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)
     links = [*picture, *re.findall(r"\]\(((?!http)[^)#]+)[)#]", README)]
