@@ -51,7 +51,7 @@ AGRAWAL: dict[int, set[int]] = {
     8: {SALARY, COMMISSION, LEVEL, LOAN},
     9: {SALARY, COMMISSION, LEVEL, VALUE, YEARS},
 }
-N_HELD_OUT, N_SHUFFLES = 6_000, 10
+N_HELD_OUT, N_SHUFFLES = 6_000, 3
 
 
 @dataclass(frozen=True, eq=False)
