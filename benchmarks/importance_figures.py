@@ -51,7 +51,7 @@ AGRAWAL: dict[int, set[int]] = {
     8: {SALARY, COMMISSION, LEVEL, LOAN},
     9: {SALARY, COMMISSION, LEVEL, VALUE, YEARS},
 }
-N_HELD_OUT, N_SHUFFLES = 6_000, 10
+N_HELD_OUT, N_SHUFFLES = 6_000, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +188,7 @@ def _negative_loss(model: Any, X: Any, y: Any, labels: Any) -> float:
 
 ROOT = Path(__file__).parents[1]
 _CALL = re.compile(r"^ *(tree\.)?credit_in_turn\([^{\n]*\);\n", re.MULTILINE)
-_CALLERS = ("tree.hpp", "forest.hpp", "adaptive/adaptive_forest.hpp")
+_CALLERS = ("tree.hpp", "forest.hpp", "adaptive/tree_learner.hpp")
 
 
 def build_without_credits(folder: Path) -> str:

@@ -38,6 +38,33 @@ def test_predictions_of_batches_and_of_rows_are_those_of_the_live_model(name, ki
             np.testing.assert_array_equal(frozen.predict_proba_one(x), expected)
 
 
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_predictions_do_not_depend_on_the_number_of_rows(name, kind):
+    """Rows go down together, some levels in a round: groups may be full, or not."""
+    model, X = fitted(name, kind)
+    frozen, expected = model.freeze(), predict(model, X)
+    for n_rows in (1, 2, 11, 12, 13, 23, 24, 25, 67):
+        np.testing.assert_array_equal(predict(frozen, X[:n_rows]), expected[:n_rows])
+
+
+def test_codes_without_gaps_are_compared_as_by_the_live_model():
+    rng = np.random.default_rng(0)
+    X = rng.integers(5, size=(1_500, 4)).astype(float)
+    X[:, 3] += rng.normal(size=1_500)
+    model = AMFClassifier(categorical_features=[0, 1], random_state=0)
+    y = (X[:, 0] == 2) ^ (X[:, 1] > 2) ^ (X[:, 3] > 3)
+    model.fit(X[:900], y[:900])
+    X[-9:, 1] = 7  # unknown
+    np.testing.assert_array_equal(predict(model.freeze(), X), predict(model, X))
+
+
+def test_paths_that_are_longer_than_a_round_end_in_their_leaves():
+    X = 2.0 ** (99 - np.arange(220)[:, None])  # most nodes are on one path
+    model = AMFClassifier(2, split_pure=True, random_state=0).fit(X, np.arange(220) % 3 // 2)
+    assert model.stats()["depth"] > 64
+    np.testing.assert_array_equal(predict(model.freeze(), X), predict(model, X))
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_every_way_of_saving_keeps_the_predictions(name, tmp_path):
     model, X = fitted(name, "categories")

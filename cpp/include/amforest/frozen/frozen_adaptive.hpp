@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -35,13 +36,25 @@ class FrozenNumbers {
     }
     void set(std::span<const float> values) { values_.assign(values.begin(), values.end()); }
 
-    // NaN stays missing.
-    float of(std::size_t tree, std::size_t f, float code) const {
-        if (std::isnan(code)) return code;
-        return values_[tree * width() + starts_[f] + static_cast<std::size_t>(code - kUnknown)];
+    // The places of a row's categories in the table of any tree.
+    void find(const float *codes, std::span<std::uint32_t> places) const {
+        for (std::size_t f = 0; f < places.size(); ++f)
+            places[f] = std::isnan(codes[f])
+                            ? kMissing
+                            : static_cast<std::uint32_t>(starts_[f]) +
+                                  static_cast<std::uint32_t>(
+                                      static_cast<std::int32_t>(codes[f] - kUnknown));
+    }
+    std::span<const float> of(std::size_t tree) const {
+        return std::span(values_).subspan(tree * width(), width());
+    }
+    static float at(std::span<const float> table, std::uint32_t place) {
+        return place == kMissing ? std::numeric_limits<float>::quiet_NaN() : table[place];
     }
 
   private:
+    static constexpr std::uint32_t kMissing = std::numeric_limits<std::uint32_t>::max();
+
     std::vector<std::size_t> starts_ = {0}; // of each feature's table, and the end
     std::vector<float> values_;
 };
@@ -112,15 +125,16 @@ template <class Task> class FrozenAdaptive {
         const std::size_t width = common_.columns.size(), n = common_.n_estimators;
         std::vector<float> rows(X.n_rows * width);
         encode_numbers(X, rows);
+        const std::vector<std::uint32_t> places = find_places(X);
         const auto row_of = [&](std::size_t i) { return &rows[i * width]; };
         const Values kind = have_missing(X) ? Values::kNumbersWithGaps : Values::kNumbers;
-        std::vector<std::uint32_t> leaves(X.n_rows);
+        LeafSearch search(X.n_rows);
         for (std::size_t t = 0; t < trees_.size(); ++t) {
-            encode_codes(X, t, rows);
-            trees_[t].find_leaves(row_of, leaves, kind);
+            encode_codes(places, t, rows);
+            trees_[t].find_leaves(row_of, search, kind);
             for (std::size_t i = 0; i < X.n_rows; ++i) {
                 const std::span<double> group = by_expert.subspan(i * n_each + t / n * size, size);
-                const std::span<const double> values = trees_[t].values(leaves[i]);
+                const std::span<const double> values = trees_[t].values(search.at[i]);
                 if constexpr (Task::kHasBases) {
                     const std::array moved = {values[0] + parts_.bases[t].of(row_of(i)), values[1]};
                     Task::add_tree(group, moved, t % n, n);
@@ -143,13 +157,23 @@ template <class Task> class FrozenAdaptive {
         for (std::size_t i = 0; i < X.n_rows; ++i)
             for (std::size_t c = 0; c < width; ++c) rows[i * width + c] = X[i][common_.columns[c]];
     }
-    void encode_codes(const Matrix &X, std::size_t tree, std::span<float> rows) const {
-        if (layout().n_codes() == 0) return;
-        const std::size_t width = common_.columns.size();
+    // rows x codes
+    std::vector<std::uint32_t> find_places(const Matrix &X) const {
+        const std::size_t n_codes = layout().n_codes();
+        std::vector<std::uint32_t> places(X.n_rows * n_codes);
+        for (std::size_t i = 0; i < X.n_rows; ++i)
+            parts_.numbers.find(X[i], std::span(places).subspan(i * n_codes, n_codes));
+        return places;
+    }
+    void encode_codes(std::span<const std::uint32_t> places, std::size_t tree,
+                      std::span<float> rows) const {
+        const std::size_t n_codes = layout().n_codes(), width = common_.columns.size();
+        if (n_codes == 0) return;
+        const std::span<const float> table = parts_.numbers.of(tree);
         for (std::size_t c = 0; c < width; ++c)
-            if (const std::size_t f = common_.columns[c]; f < layout().n_codes())
-                for (std::size_t i = 0; i < X.n_rows; ++i)
-                    rows[i * width + c] = parts_.numbers.of(tree, f, X[i][f]);
+            if (const std::size_t f = common_.columns[c]; f < n_codes)
+                for (std::size_t i = 0; i < rows.size() / width; ++i)
+                    rows[i * width + c] = FrozenNumbers::at(table, places[i * n_codes + f]);
     }
 
     Common common_;

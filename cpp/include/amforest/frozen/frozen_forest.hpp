@@ -88,12 +88,12 @@ class FrozenForest {
             const Matrix rows = X.rows(first, last - first);
             double *const to = out + first * size;
             std::fill_n(to, rows.n_rows * size, 0.0);
-            std::vector<std::uint32_t> leaves(rows.n_rows);
+            LeafSearch search(rows.n_rows);
             const Values kind = kind_of(rows);
             for (const FrozenTree &tree : trees_) {
-                tree.find_leaves([&](std::size_t i) { return rows[i]; }, leaves, kind);
+                tree.find_leaves([&](std::size_t i) { return rows[i]; }, search, kind);
                 for (std::size_t i = 0; i < rows.n_rows; ++i) {
-                    const double *const values = tree.values(leaves[i]).data();
+                    const double *const values = tree.values(search.at[i]).data();
                     for (std::size_t k = 0; k < size; ++k) to[i * size + k] += values[k];
                 }
             }
@@ -103,8 +103,10 @@ class FrozenForest {
 
   private:
     Values kind_of(const Matrix &rows) const {
-        if (common_.layout.n_codes() > 0) return Values::kAny;
-        return have_missing(rows) ? Values::kNumbersWithGaps : Values::kNumbers;
+        const bool have_gaps = have_missing(rows);
+        if (common_.layout.n_codes() > 0)
+            return have_gaps ? Values::kCategoriesWithGaps : Values::kCategories;
+        return have_gaps ? Values::kNumbersWithGaps : Values::kNumbers;
     }
 
     Common common_;

@@ -17,7 +17,15 @@ namespace amforest {
 
 // What a block of rows needs: without missing values, and where no split is on a category, one
 // comparison suffices.
-enum class Values { kNumbers, kNumbersWithGaps, kAny };
+enum class Values { kNumbers, kNumbersWithGaps, kCategories, kCategoriesWithGaps };
+
+// What is known while rows go down a tree: the leaf of each row, or the split it has reached, and
+// the rows that are in no leaf.
+struct LeafSearch {
+    std::vector<std::uint32_t> at, open;
+
+    explicit LeafSearch(std::size_t n_rows) : at(n_rows), open(n_rows) {}
+};
 
 class FrozenTree {
   public:
@@ -65,16 +73,19 @@ class FrozenTree {
         return std::span(values_).subspan(leaf * n_outputs_, n_outputs_);
     }
 
-    // leaves[i] = the leaf of row i, `row_of(i)` being its values. Rows descend side by side, so
-    // that their waits for memory overlap.
+    // search.at[i] = the leaf of row i, `row_of(i)` being its values.
     template <class RowOf>
-    void find_leaves(const RowOf &row_of, std::span<std::uint32_t> leaves, Values kind) const {
-        if (kind == Values::kNumbers)
-            descend<Values::kNumbers>(row_of, leaves);
-        else if (kind == Values::kNumbersWithGaps)
-            descend<Values::kNumbersWithGaps>(row_of, leaves);
-        else
-            descend<Values::kAny>(row_of, leaves);
+    void find_leaves(const RowOf &row_of, LeafSearch &search, Values kind) const {
+        switch (kind) {
+        case Values::kNumbers:
+            return descend<Values::kNumbers>(row_of, search);
+        case Values::kNumbersWithGaps:
+            return descend<Values::kNumbersWithGaps>(row_of, search);
+        case Values::kCategories:
+            return descend<Values::kCategories>(row_of, search);
+        case Values::kCategoriesWithGaps:
+            return descend<Values::kCategoriesWithGaps>(row_of, search);
+        }
     }
 
     // Undoes the constructor, but for the order in memory.
@@ -102,7 +113,8 @@ class FrozenTree {
     // In a node's `feature`, beside its number.
     static constexpr std::uint32_t kMissingGoesRight = 1U << 31, kIsCategory = 1U << 30,
                                    kFeature = kIsCategory - 1;
-    static constexpr std::size_t kSideBySide = 8;
+    // Rows that go down together, and the levels of a round.
+    static constexpr std::size_t kSideBySide = 12, kLevels = 6;
 
     struct Node {
         float threshold; // x_j goes right if s < x_j; a category, if s < x_j <= s + 1
@@ -148,41 +160,77 @@ class FrozenTree {
         return splits;
     }
 
-    template <Values kKind> static std::size_t side_of(const Node &node, const float *row) {
-        if constexpr (kKind == Values::kNumbers)
-            return static_cast<std::size_t>(!(row[node.feature & kFeature] <= node.threshold));
-        const float x = row[node.feature & kFeature];
-        if (std::isnan(x)) [[unlikely]]
-            return node.feature / kMissingGoesRight;
-        const auto is_above = static_cast<std::size_t>(x > node.threshold);
-        if constexpr (kKind == Values::kNumbersWithGaps) return is_above;
-        const auto is_number = static_cast<std::size_t>((node.feature & kIsCategory) == 0);
-        return is_above & (is_number | static_cast<std::size_t>(x <= node.threshold + 1));
+    static constexpr bool has_gaps(Values kind) {
+        return kind == Values::kNumbersWithGaps || kind == Values::kCategoriesWithGaps;
+    }
+    static constexpr bool has_categories(Values kind) {
+        return kind == Values::kCategories || kind == Values::kCategoriesWithGaps;
     }
 
-    // Groups of rows go down level by level until all are in leaves. Those that arrive early wait
-    // without a branch, which no processor could predict: it takes more time than their steps.
+    template <Values kKind> static std::uint32_t side_of(const Node &node, const float *row) {
+        const float x = row[node.feature & kFeature];
+        if constexpr (has_gaps(kKind))
+            if (std::isnan(x)) [[unlikely]]
+                return node.feature / kMissingGoesRight;
+        const auto is_above = static_cast<std::uint32_t>(x > node.threshold);
+        if constexpr (!has_categories(kKind)) return is_above;
+        const auto is_category = static_cast<std::uint32_t>((node.feature & kIsCategory) != 0);
+        return is_above ^ (static_cast<std::uint32_t>(x > node.threshold + 1) & is_category);
+    }
+    template <Values kKind> std::uint32_t below(std::uint32_t v, const float *row) const {
+        return nodes_[v].child[side_of<kKind>(nodes_[v], row)];
+    }
+
+    // Rows go down in rounds of some levels, after which those in leaves are dropped; the last ones
+    // go down alone.
     template <Values kKind, class RowOf>
-    [[gnu::flatten]] void descend(const RowOf &row_of, std::span<std::uint32_t> leaves) const {
-        std::array<const float *, kSideBySide> rows;
-        std::array<std::uint32_t, kSideBySide> at;
-        for (std::size_t first = 0; first < leaves.size(); first += kSideBySide) {
-            const std::size_t count = std::min(kSideBySide, leaves.size() - first);
-            for (std::size_t k = 0; k < kSideBySide; ++k)
-                rows[k] = row_of(first + std::min(k, count - 1));
-            at.fill(root_);
-            for (std::uint32_t all = root_; (all & kLeaf) == 0;) {
-                all = kLeaf;
-                for (std::size_t k = 0; k < kSideBySide; ++k) {
-                    const bool is_there = (at[k] & kLeaf) != 0;
-                    const Node &node = nodes_[is_there ? 0 : at[k]];
-                    const std::uint32_t next = node.child[side_of<kKind>(node, rows[k])];
-                    at[k] = is_there ? at[k] : next;
-                    all &= at[k];
-                }
-            }
-            for (std::size_t k = 0; k < count; ++k) leaves[first + k] = at[k] & ~kLeaf;
+    [[gnu::flatten]] void descend(const RowOf &row_of, LeafSearch &search) const {
+        const std::span<std::uint32_t> at = search.at, open = search.open;
+        std::ranges::fill(at, root_);
+        std::size_t n_open = (root_ & kLeaf) == 0 ? at.size() : 0;
+        for (std::uint32_t i = 0; i < n_open; ++i) open[i] = i;
+        while (n_open >= kSideBySide) {
+            // Some rows of the last group may be those of the group before: they go on, too.
+            for (std::size_t first = 0; first < n_open; first += kSideBySide)
+                go_down<kKind>(
+                    row_of, at,
+                    open.subspan(std::min(first, n_open - kSideBySide)).first<kSideBySide>());
+            n_open = drop_leaves(at, open.first(n_open));
         }
+        for (const std::uint32_t i : open.first(n_open))
+            while ((at[i] & kLeaf) == 0) at[i] = below<kKind>(at[i], row_of(i));
+        for (std::uint32_t &leaf : at) leaf &= ~kLeaf;
+    }
+
+    // Side by side, so that waits for memory overlap. Rows that are in leaves wait without a
+    // branch, which no processor could predict: it takes more time than their steps.
+    template <Values kKind, class RowOf>
+    void go_down(const RowOf &row_of, std::span<std::uint32_t> at,
+                 std::span<const std::uint32_t, kSideBySide> some) const {
+        std::array<const float *, kSideBySide> rows;
+        std::array<std::uint32_t, kSideBySide> now;
+        for (std::size_t k = 0; k < kSideBySide; ++k) {
+            rows[k] = row_of(some[k]);
+            now[k] = at[some[k]];
+        }
+        for (std::size_t level = 0; level < kLevels; ++level)
+            for (std::size_t k = 0; k < kSideBySide; ++k) {
+                const bool is_there = (now[k] & kLeaf) != 0;
+                const std::uint32_t next = below<kKind>(is_there ? 0 : now[k], rows[k]);
+                now[k] = is_there ? now[k] : next;
+            }
+        for (std::size_t k = 0; k < kSideBySide; ++k) at[some[k]] = now[k];
+    }
+
+    // The number of rows that remain, in their order.
+    static std::size_t drop_leaves(std::span<const std::uint32_t> at,
+                                   std::span<std::uint32_t> open) {
+        std::size_t n_left = 0;
+        for (const std::uint32_t i : open) {
+            open[n_left] = i;
+            n_left += (at[i] & kLeaf) == 0 ? 1 : 0;
+        }
+        return n_left;
     }
 
     std::size_t n_outputs_;
