@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from serving.visits import visits
 ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
 NDJSON = {"content-type": "application/x-ndjson"}
 ROWS, LABELS = visits(700)
+DAMAGED = Path(__file__).parent / "damaged"  # found by hostile requests
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +198,18 @@ def test_damaged_arrow_is_refused(server):
 def test_columns_of_arrow_whose_names_are_not_utf_8_are_refused(server, path):
     body = as_arrow(ROWS[:3]).replace(b"basket", b"bask\xd8t")
     assert "UTF-8" in problem(server.http.post(path, content=body, headers=ARROW), 400)
+
+
+@pytest.mark.parametrize("path", sorted(DAMAGED.glob("*.arrows")), ids=lambda path: path.stem)
+def test_arrow_that_crashed_the_server_is_refused(server, path):
+    for where in ("/predict", "/learn"):
+        answer = server.http.post(where, content=path.read_bytes(), headers=ARROW)
+        assert answer.status_code in (400, 422), answer.text
+    # The damage is in a column that this model ignores; a new model reads all columns.
+    with RunningServer("--target", "y") as new:
+        answer = new.http.post("/learn", content=path.read_bytes(), headers=ARROW)
+        problem(answer, 400)
+        assert new.http.get("/readyz").status_code == 200
 
 
 def test_compressed_arrow_is_refused_because_it_could_be_of_any_size(server):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import http.client
 import json
 import random
 import socket
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -87,7 +89,7 @@ def odd_json(draw: random.Random) -> bytes:
     rows, labels = batch(draw.randrange(50))
     value: Any = {"rows": rows, "labels": list(labels)}
     for _ in range(draw.choice([1, 2, 4])):
-        odd = draw.choice(ODD_VALUES)
+        odd = copy.deepcopy(draw.choice(ODD_VALUES))  # it may be changed
         where = draw.randrange(5)
         if where == 0:
             rows[0][draw.choice(["x", "z", "page", "y", "new", ""])] = odd
@@ -188,15 +190,14 @@ class SlowAttacker:
 
 
 def attack_all(attackers: list[Attacker], n_requests: int) -> None:
+    """Let all attack at once; what fails in one of them is raised here."""
+
     def attack(attacker: Attacker) -> None:
         for _ in range(n_requests):
             attacker.attack()
 
-    threads = [threading.Thread(target=attack, args=(a,)) for a in attackers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(attackers)) as pool:
+        list(pool.map(attack, attackers))
 
 
 def run(report: Report, quick: bool) -> list[Result]:
