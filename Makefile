@@ -21,9 +21,9 @@ COVERING := $(SANITIZED) $(addprefix tests/,model_io/test_damage.py model_io/tes
 	forest/test_sample_weight.py forest/test_estimator.py baselines/test_mondrian_forest.py)
 LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.py,*/atomic_write.py
 
-.PHONY: demo test test-slow test-recipes lint format bench bench-quick bench-csv bench-quality \
-	bench-quality-quick bench-scaling bench-keyed bench-serving torture coverage asan tsan \
-	paper paper-quick theory docs docs-pictures clean
+.PHONY: demo test test-slow test-recipes lint review format bench bench-quick bench-csv bench-quality \
+	bench-quality-quick bench-scaling bench-keyed bench-serving torture torture-server coverage asan \
+	tsan paper paper-quick theory docs docs-pictures clean
 
 demo: .venv/demo-installed
 	$(BIN)/amforest run --report demo
@@ -45,6 +45,14 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 src
+	$(BIN)/codespell
+	$(BIN)/python tools/check_words.py
+
+# What pull requests are checked for besides the tests: the hooks, and the Scientific Python guide.
+review: .venv/review-installed
+	$(BIN)/pre-commit run --all-files --show-diff-on-failure
+	$(BIN)/repo-review .
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
@@ -66,6 +74,10 @@ format: .venv/installed
 # amforest is installed by now: this adds what the extra requires, and builds nothing.
 .venv/installed: .venv/demo-installed
 	$(BIN)/pip $(INSTALL) 'amforest[dev]'
+	touch $@
+
+.venv/review-installed: .venv/installed
+	$(BIN)/pip $(INSTALL) 'amforest[review]'
 	touch $@
 
 .venv-coverage/installed: $(CORE)
@@ -116,9 +128,20 @@ bench-keyed: .venv/installed
 bench-serving: .venv/installed
 	$(BIN)/python -m benchmarks.serving
 
-# Broken files, disks, memory and processes: an hour and a half.
-torture: .venv/installed
-	$(BIN)/python tests/torture
+# Broken files, disks, memory and processes: an hour and a half. Schemathesis has an environment of its
+# own, because it would change how Hypothesis runs.
+torture: .venv/installed build/schemathesis/installed
+	PATH="$$PWD/build/schemathesis/bin:$$PATH" $(BIN)/python tests/torture
+
+# The server only: killed, attacked, soaked, and against its own description.
+torture-server: .venv/installed build/schemathesis/installed
+	PATH="$$PWD/build/schemathesis/bin:$$PATH" $(BIN)/python tests/torture \
+		--only server_kills server_attacks server_schema server_soak
+
+build/schemathesis/installed:
+	$(PYTHON) -m venv build/schemathesis
+	build/schemathesis/bin/pip $(INSTALL) 'schemathesis>=4'
+	touch $@
 
 # Branches of the load path in Python, and of the core in C++, where all instances of a template
 # count together. nanobind's sources are deleted by then, and gcovr does without them.

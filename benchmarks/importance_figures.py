@@ -1,18 +1,22 @@
 """Importances that are learned online: whether they find the features that matter, and their cost.
 
-``python -m benchmarks.importance_figures`` measures all; ``recovery``, ``agreement`` or
-``cost BEFORE.py`` only one. The last one takes the interpreter of an environment with another
-version, such as the one before importances.
+``python -m benchmarks.importance_figures`` measures all; ``recovery``, ``agreement`` or ``cost``
+only one of them. For the cost this version is built once more, with a core that credits no feature.
 """
 
 import json
+import re
+import shutil
 import subprocess
 import sys
+import sysconfig
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -178,8 +182,36 @@ def _negative_loss(model: Any, X: Any, y: Any, labels: Any) -> float:
     return -float(log_loss(y, model.predict_proba(X), labels=labels))
 
 
-# Cost. Both versions learn the same rows with the same seeds in turns of some rows; the cost of a
-# turn is its least CPU time over all rounds.
+# Cost. Both cores learn the same rows with the same seeds in turns of some rows; the cost of a turn
+# is its least CPU time over all rounds.
+
+ROOT = Path(__file__).parents[1]
+_CALL = re.compile(r"^ *(tree\.)?credit_in_turn\([^{\n]*\);\n", re.MULTILINE)
+_CALLERS = ("tree.hpp", "forest.hpp", "adaptive/adaptive_forest.hpp")
+
+
+def build_without_credits(folder: Path) -> str:
+    """Build this version with a core that credits no feature; return its interpreter."""
+    sources = folder / "sources"
+    for name in ("cpp", "src"):
+        shutil.copytree(ROOT / name, sources / name)
+    for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, sources)
+    for name in _CALLERS:
+        path = sources / "cpp" / "include" / "amforest" / name
+        text, n_calls = _CALL.subn("", path.read_text(encoding="utf-8"))
+        if n_calls != 1:
+            raise RuntimeError(f"{name} calls credit_in_turn {n_calls} times; expected one call")
+        path.write_text(text, encoding="utf-8")
+    venv, python = folder / "venv", str(folder / "venv" / "bin" / "python")
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", str(sources)]
+    subprocess.run([python, *install], check=True)
+    libraries = next((venv / "lib").glob("python*")) / "site-packages"
+    # All else is that of this environment; its own amforest comes later on the path.
+    (libraries / "others.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return python
+
 
 _WORKER = """
 import json, sys, time, gc
@@ -225,14 +257,18 @@ COSTS = [
 ]
 
 
-def cost(before: str, n_rounds: int = 5) -> Iterator[dict[str, Any]]:
-    """Yield the CPU time of learning with importances, as a ratio to that of another version."""
-    pythons = {"before": before.split(), "after": [sys.executable]}
+def cost(n_rounds: int = 5) -> Iterator[dict[str, Any]]:
+    """Yield the CPU time of learning, as a ratio to that of a core that credits no feature."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield from _ratios(build_without_credits(Path(folder)), n_rounds)
+
+
+def _ratios(without: str, n_rounds: int) -> Iterator[dict[str, Any]]:
     workers = {
         name: subprocess.Popen(
-            [*python, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        for name, python in pythons.items()
+        for name, python in {"without": without, "with": sys.executable}.items()
     }
     try:
         for case in COSTS:
@@ -250,8 +286,8 @@ def cost(before: str, n_rounds: int = 5) -> Iterator[dict[str, Any]]:
                 "model": model,
                 "data": data,
                 "rows": "one by one" if by_row else "batches",
-                "µs": float(least["after"] / rows * 1e6),
-                "ratio": float(least["after"] / least["before"]),
+                "µs": float(least["with"] / rows * 1e6),
+                "ratio": float(least["with"] / least["without"]),
             }
     finally:
         for worker in workers.values():
@@ -266,7 +302,10 @@ def _show(rows: Iterator[dict[str, Any]], *means: str) -> None:
     for name in means:
         for model in sorted({row["model"] for row in found}):
             values = [row[name] for row in found if row["model"] == model]
-            print(f"{name} of {model}: mean {fmean(values):.4f}, least {min(values):.4f}")
+            print(
+                f"{name} of {model}: mean {fmean(values):.4f}, from {min(values):.4f} to "
+                f"{max(values):.4f}"
+            )
 
 
 def main(arguments: list[str]) -> None:
@@ -276,8 +315,8 @@ def main(arguments: list[str]) -> None:
         _show(recovery(), "auc", "margin")
     if wanted in (None, "agreement"):
         _show(agreement(), "spearman", "reliability")
-    if wanted == "cost":
-        _show(cost(arguments[1]), "ratio")
+    if wanted in (None, "cost"):
+        _show(cost(), "ratio")
     print(f"{(time.monotonic() - start) / 60:.1f} minutes")
 
 

@@ -1,6 +1,6 @@
 """Measure what the paper's theory says: depths, rates, visits, and the forest it compares with.
 
-Writes docs/theory_experiments.md and its images in some 15 minutes. What it measured is kept in
+Writes docs/theory_experiments.md and its images in about 15 minutes. What it measured is kept in
 build/theory, to be drawn anew. ``--quick`` takes a minute, and all goes to build/theory/quick.
 """
 

@@ -13,7 +13,7 @@ from amforest.cli.app import app
 
 
 def amf(*args: Any, code: int = 0) -> Result:
-    """Run the command in this process; errors that are no exit status are raised."""
+    """Run the command in this process; errors that are not exit status are raised."""
     result = CliRunner().invoke(app, [str(arg) for arg in args])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -244,7 +244,7 @@ def described(name: str, model: Any, data: bytes) -> dict[str, Any]:
     return found | {"next_forecasts": golden.predictions(model), "next_trees": tables(model)}
 
 
-# Of which frozen copies are kept, too: they learn no more.
+# Of which frozen copies are kept, too: they no longer learn.
 FROZEN = ("classifier_others", "adaptive_categories", "regressor", "adaptive_regressor")
 FROZEN += ("river_adaptive",)
 

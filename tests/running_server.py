@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -74,7 +75,7 @@ class RunningServer:
             self._folder.cleanup()
             raise
         first = output.read_text(encoding="utf-8").splitlines()[0]
-        assert first.startswith("Serving on http://"), first
+        assert re.fullmatch(r"Serving on http://127\.0\.0\.1:\d+", first), first
         self.url = first.removeprefix("Serving on ")
         self.http = httpx.Client(base_url=self.url, timeout=120)
         self.client = Client(self.url, token, timeout=120)

@@ -232,7 +232,7 @@ def _recovery(results: Results) -> str:
     return f"""## All labels exchanged
 
 Two Gaussians in 20 features (5 of them differ between the classes) exchange their labels
-half-way. It is counted how many rows pass until the accuracy over the last {recovery.WINDOW} rows,
+half-way. The table counts the rows until the accuracy over the last {recovery.WINDOW} rows,
 all after the exchange, is at most {recovery.TOLERANCE} below that before; so the least possible
 number is {recovery.WINDOW}.
 

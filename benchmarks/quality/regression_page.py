@@ -214,7 +214,7 @@ def _permuted(results: Results) -> str:
     rows = _over(table, lambda entry: entry["sd"])
     return f"""### Noise alone
 
-RMSE over sd(y), with y in a random order: the features say nothing, and 1 is the best possible.
+RMSE over sd(y), with y in a random order: the features are irrelevant, and 1 is the best possible.
 
 {rows}
 """
@@ -229,7 +229,7 @@ def _noise(results: Results) -> str:
     return f"""### Error over the noise
 
 RMSE over the standard deviation of the noise, which no learner can predict, on {n_rows:,} rows of
-{NOISE_STREAM}; all rows count, the first ones, too.
+{NOISE_STREAM}; all rows count, including the first ones.
 
 {rows}
 """
@@ -271,7 +271,7 @@ def _long(results: Results) -> str:
     return f"""### A long stream, regression
 
 `python -m benchmarks.quality --only regression-long` measures this: the long stream above with
-numbers in the place of classes. {row["n_rows"]:,} rows with `max_bytes` of 200 MB; the model's peak
+numbers instead of classes. {row["n_rows"]:,} rows with `max_bytes` of 200 MB; the model's peak
 is {row["peak_bytes"] / 1e6:,.0f} MB, the resident set of the process grows by at most
 {row["resident_growth"] / 1e6:,.0f} MB, and a row takes {row["us_per_row"]:,.0f} µs. The mean
 squared error of each tenth of the stream: {losses}.

@@ -44,9 +44,9 @@ def to_markdown(results: Results) -> str:
 
 _INTRODUCTION = """# Beyond one machine
 
-The trees of a forest never talk to each other. So they can live on many machines, and still be,
-bit for bit, the forest that one machine would have grown. `amforest.distributed.RayForest` does
-that with [Ray](https://docs.ray.io) (`pip install 'amforest[ray]'`):
+The trees of a forest do not depend on each other. So they can be distributed over many machines,
+and the forest is the same, bit for bit, as on one machine. `amforest.distributed.RayForest` does
+this with [Ray](https://docs.ray.io) (`pip install 'amforest[ray]'`):
 
 ```python
 from amforest import AdaptiveAMFClassifier
@@ -66,27 +66,27 @@ It has all methods of the estimator that it wraps.
   the classes, the categories, the linear experts and the mixer. Predictions of trees are added
   in the order of the trees, whatever shard they come from. `to_local()` and `from_local()` move
   a forest to one process and back.
-- **Back-pressure.** `max_pending` batches may be under way; the next one waits.
-- **Deaths.** Batches are numbered, and the driver keeps those since the last checkpoint in the
+- **Back-pressure.** At most `max_pending` batches are processed at a time; the next one waits.
+- **Failures.** Batches are numbered, and the driver keeps those since the last checkpoint in the
   object store. An actor that dies, alone or with its machine, is started again from its
   checkpoint and is given these batches; each is learned exactly once. With `directory=`, shards
   write their checkpoints side by side into a folder that all machines see, and
-  `RayForest.resume(directory)` replaces a driver that died: `n_samples_seen_` says from which
-  row on the stream must be read again.
-- **Slow machines** slow learning, and never change it. `predict_quorum(X, min_shards=6)`
-  predicts with the shards that answer in time, and says how many did.
+  `RayForest.resume(directory)` replaces a driver that died: `n_samples_seen_` is the number of the
+  row from which the stream must be read again.
+- **Slow machines** slow learning down and do not change it. `predict_quorum(X, min_shards=6)`
+  predicts with the shards that answer in time, and returns their number.
 - **Memory.** Each shard of an adaptive forest stores the remembered rows once more; `max_bytes`
   limits the trees as in one process.
 
 For many small models, one for each sensor, shop or user, see [one model per key](keyed.md)."""
 
-_REMEDIES = """What we would do about it:
+_REMEDIES = """What could be done:
 
 1. *The driver adds the predictions of all trees, one by one*, because floating-point sums
    depend on their order, and the forest must be the one of a single machine. If shards held
    whole blocks of trees, and one machine added the same blocks, a shard could send one sum for
-   each block: 8 to 16 times less to receive and to add, still bit for bit, at the price of
-   other last digits than today's.
+   each block: 8 to 16 times less to receive and to add, still bit for bit, but with
+   other last digits than now.
 2. *Rows are sent to each machine by the driver.* Ray's object store fetches an object from any
    machine that has it, so larger batches spread like a broadcast tree; sending rows as float16
    or by reference (each shard reads the stream itself, numbered by the driver) would remove it.
@@ -102,7 +102,7 @@ def _figures(results: Results) -> list[str]:
     machine = ", ".join(f"{value}" for value in results.machine.values())
     return [
         "## Figures",
-        f"By `make bench-scaling` ({machine}). Deaths are tried by "
+        f"By `make bench-scaling` ({machine}). Failures are tested by "
         "`python tests/torture --only shards`.",
         table(["figure", "value", "bar", "met"], rows),
     ]
@@ -113,9 +113,11 @@ def _model(results: Results) -> list[str]:
         "## Cost model",
         "The CPU time of a batch of n rows, for T trees on S actors, of the driver and of a shard, "
         "and the time of the batch where C cores do the work of all:",
-        "    driver = a + b S + n (c + d T)\n"
-        "    shard = n (e + f T / S)\n"
-        "    t = max(driver, shard, (driver + S shard) / C)",
+        "```text\n"
+        "driver = a + b S + n (c + d T)\n"
+        "shard = n (e + f T / S)\n"
+        "t = max(driver, shard, (driver + S shard) / C)\n"
+        "```",
         "a, b: of a batch, and of the call of an actor; c: of a row, which the driver validates, "
         "stores and mixes; d: of a row and a tree, whose prediction the driver joins to those of "
         "others; e: of a row that a shard stores; f: of a row that a tree learns. Fitted to CPU "

@@ -120,7 +120,7 @@ template <class Task> struct AdaptiveBindings {
         Parameters parameters;
         without_gil([&] {
             forest.inspect_all([&](const Forest &now) {
-                trees = flatten<Restricted, Labels>(now.trees());
+                trees = flatten<Restricted, Labels>(now.regrown_trees().all());
                 memory = flatten_memory<Task>(now);
                 n_samples = now.n_rows();
                 parameters = *now.common().parameters;
@@ -240,7 +240,7 @@ template <class Task> struct AdaptiveBindings {
         without_gil([&] {
             forest.inspect_all([&](const Forest &now) {
                 for (std::size_t g = 0; g < now.n_experts(); ++g)
-                    weights.push_back(now.mixer().part(g));
+                    weights.push_back(now.mixed_experts().mixer().part(g));
             });
         });
         return to_numpy(std::move(weights), {forest.n_experts()});
@@ -252,7 +252,7 @@ template <class Task> struct AdaptiveBindings {
         std::vector<double> weights;
         without_gil([&] {
             forest.inspect_all([&](const Forest &now) {
-                const WeightHistory &history = now.history();
+                const WeightHistory &history = now.mixed_experts().history();
                 for (std::size_t k = 0; k < history.n_points(); ++k)
                     rows.push_back(static_cast<std::int64_t>(history.row(k)));
                 weights.assign(history.values().begin(), history.values().end());
@@ -260,7 +260,7 @@ template <class Task> struct AdaptiveBindings {
                 if (n_rows == 0 || (!rows.empty() && rows.back() == n_rows)) return;
                 rows.push_back(n_rows);
                 for (std::size_t g = 0; g < now.n_experts(); ++g)
-                    weights.push_back(now.mixer().part(g));
+                    weights.push_back(now.mixed_experts().mixer().part(g));
             });
         });
         const std::size_t n = rows.size();
@@ -279,7 +279,7 @@ template <class Task> struct AdaptiveBindings {
         std::vector<std::int64_t> counts;
         without_gil([&] {
             forest.inspect_all([&](const Forest &now) {
-                for (const auto &slot : now.slots())
+                for (const auto &slot : now.regrown_trees().slots())
                     counts.push_back(static_cast<std::int64_t>(slot.n_regrows));
             });
         });
@@ -294,14 +294,16 @@ template <class Task> struct AdaptiveBindings {
 
     static std::size_t n_remembered(const Forest &forest) {
         return without_gil([&] {
-            return forest.inspect_all(
-                [](const Forest &now) { return now.store().end() - now.store().first(); });
+            return forest.inspect_all([](const Forest &now) {
+                return now.regrown_trees().store().end() - now.regrown_trees().store().first();
+            });
         });
     }
 
     static double remembered_weight(const Forest &forest) {
         return without_gil([&] {
-            return forest.inspect_all([](const Forest &now) { return now.store().total_weight(); });
+            return forest.inspect_all(
+                [](const Forest &now) { return now.regrown_trees().store().total_weight(); });
         });
     }
 

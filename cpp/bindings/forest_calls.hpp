@@ -214,7 +214,7 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
             });
     }
 
-    // False, and nothing is learned, if x is no array that can be read as it is, or if the weights
+    // False, and nothing is learned, if x is not an array that can be read as it is, or if the weights
     // of all rows would add up to more than the forest counts.
     static bool learn_row(Forest &forest, nb::handle x, Label y, double weight) {
         const std::optional<std::vector<float>> values = floats_of(x);
@@ -334,7 +334,7 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
         return to_numpy(std::move(values), {X.shape(0), forest.n_trees(), size});
     }
 
-    // None if x is no array that can be read as it is.
+    // None if x is not an array that can be read as it is.
     static nb::object predict_row(const Forest &forest, nb::handle x) {
         const std::optional<std::vector<float>> values = floats_of(x);
         if (!values) return nb::none();

@@ -129,7 +129,7 @@ template <class Forest> struct FrozenCalls {
         return to_numpy(std::move(out), {rows.n_rows, size});
     }
 
-    // None if x is no array that can be read as it is.
+    // None if x is not an array that can be read as it is.
     static nb::object predict_row(const Forest &forest, nb::handle x) {
         const std::optional<std::vector<float>> values = floats_of(x);
         if (!values) return nb::none();

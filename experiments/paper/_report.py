@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 HEAD = """# The paper, reproduced
 
 Every figure and table of the paper *AMF: Aggregated Mondrian Forests for Online Learning* by
-Mourtada, Gaïffas and Scornet, remade by amforest {version}. `make paper` writes this page; do not
-edit it.{size}
+Mourtada, Gaïffas and Scornet, reproduced by amforest {version}. `make paper` writes this page; do
+not edit it.{size}
 
 **{n_hold} of {n_claims} claims hold.** Each is checked by code, and stated in our words. Where one
-does not hold, the reason stands below its table, as far as it is known; numbers in a reason that
-are in no table were measured aside, and this command does not measure them again.
+does not hold, the reason is given below its table, as far as it is known; numbers in a reason
+that are in no table were measured separately, and this command does not measure them again.
 
-The count is no score. Some claims hold by construction, such as that a forest predicts the mean of
-its trees, and the paper seldom says how much is much: each claim says what we require. Of
+The count is not a score. Some claims hold by construction, such as that a forest predicts the mean
+of its trees, and the paper seldom gives a threshold: each claim states ours. Of
 these, the following were chosen or changed after first numbers had been seen: the claims on many
 features of Figure 5, which were one; ρ and p, the width of the roughness and the centred labels of
 Figure 8; in Figure 9 that predictions are kept within 0.001 and 0.999; in Figure 12 that RF gains
 more than AMF, at first twice as much, which does not hold; and the tolerance of Table 2. The small
-trees of Figures 2 to 6 were searched for among thousands of seeds, to be readable or like the
+trees of Figures 2 to 6 were selected from thousands of seeds, to be readable or like the
 paper's.
 
-Three forests bear the name AMF. **AMF** has amforest's defaults. **AMF, Algorithms 5–6** is the
+Three forests are called AMF. **AMF** has amforest's defaults. **AMF, Algorithms 5–6** is the
 paper's text: a node is charged for its first label, predicting extends the partition, and the
 Dirichlet prior is 1/2. **AMF, onelearn** is the authors' package, with which they ran their
-experiments: it has our defaults but for one mistake, n + 1 in the place of n in the loss.
+experiments: it has our defaults except for one mistake, n + 1 instead of n in the loss.
 """
 UNKNOWN = "it is not known why."
 SIZES = {"full": "", "quick": " **A quick run: fewer samples and seeds.**"}

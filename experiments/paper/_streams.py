@@ -29,7 +29,7 @@ class Stream:
         return len(self.y)
 
 
-@cache  # all ten are some 50 MB
+@cache  # all ten are about 50 MB
 def _loaded(name: str, stands_in: bool) -> Stream:
     data = datasets.make_simulated(name) if stands_in else datasets.load(name)
     return Stream(data.X, data.y, len(data.classes))

@@ -206,7 +206,7 @@ class RegressorForest(_Forest[float]):
     @property
     def step(self) -> float: ...
 
-# A copy that learns no more. `trees` are plain columns: see cpp/include/amforest/frozen.
+# A copy that no longer learns. `trees` are plain columns: see cpp/include/amforest/frozen.
 class _Frozen:
     @property
     def n_numbers(self) -> int: ...

@@ -332,7 +332,7 @@ class AMFClassifier(ForestClassifier):
         of its own that is 1 or 0. Any hashable value may be a category, and new categories may
         appear at any time.
     max_categories : int, default=256
-        The first so many categories of a feature have a column of their own; all later ones share
+        So many categories of a feature have a column each, the first ones; all later ones share
         one column. At most 65,534. None means no limit; then more than 65,535 are an error.
     strict : bool, default=True
         Whether later data frames must have the columns of the first X in the same order, as
@@ -479,7 +479,7 @@ class AdaptiveAMFClassifier(ForestClassifier):
     Parameters
     ----------
     n_estimators : int, default=5
-        The number of trees of each group. 10 are some 4 % better, and take twice as long.
+        The number of trees of each group. 10 are about 4 % better, and take twice as long.
     memories : sequence of int or None, default=(None, 4000, 1000, 250, 60, 15)
         For each of them a group of trees that remember so many rows, at least 8. None means all
         rows, as far as `row_limit` permits. One more group is never regrown from labels.
@@ -512,7 +512,7 @@ class AdaptiveAMFClassifier(ForestClassifier):
         number: the smoothed frequency of a class among some of the rows that it remembers. Any
         hashable value may be a category, and new categories may appear at any time.
     max_categories : int, default=10000
-        The first so many categories of a feature are told apart; all later ones are one. At most
+        So many categories of a feature are distinguished; all later ones count as one. At most
         65,534. None means no limit; then more than 65,535 are an error.
     strict : bool, default=True
         Whether later data frames must have the columns of the first X in the same order, as
@@ -521,8 +521,8 @@ class AdaptiveAMFClassifier(ForestClassifier):
         any time.
     max_nodes, max_bytes : int, default=None
         The largest size of the forest, in nodes and in bytes of memory, the stored rows included.
-        Trees that reach their part of it are regrown from the newest rows, so that the forest goes
-        on learning. Short memories get what they need first.
+        Trees that reach their part of it are regrown from the newest rows, so that the forest
+        continues to learn. Short memories get what they need first.
     classes : array-like, default=None
         Classes that are known before they appear. Others are added with their first row; `fit`
         adds all classes of y at the start.

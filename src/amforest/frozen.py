@@ -2,7 +2,7 @@
 
 Without `predict_extends` the mixture of a tree is the same for all rows of a leaf, so a frozen copy
 keeps one prediction for each leaf, and nothing that only learning needs. It holds a model of the
-class that was frozen, whose core learns no more, and calls it: rows are validated and encoded as
+class that was frozen, whose core no longer learns, and calls it: rows are validated and encoded as
 by the live model.
 """
 
@@ -392,7 +392,7 @@ class FrozenAdaptiveRegressor(FrozenRegressor):
 
 
 def freeze_forest(forest: Any) -> Any:
-    """Return a copy of one of our estimators whose core learns no more.
+    """Return a copy of one of our estimators whose core no longer learns.
 
     ValueError if its predictions differ within a leaf.
     """
@@ -414,7 +414,7 @@ def freeze_forest(forest: Any) -> Any:
 
 
 def wrap(model: Any) -> Any:
-    """Return the frozen copy that holds a model, whose core learns no more."""
+    """Return the frozen copy that holds a model, whose core no longer learns."""
     fitted = handle_of(model).fitted
     if fitted is None or not is_frozen_core(fitted.core):
         raise ValueError("the model is not frozen")

@@ -208,7 +208,7 @@ class AMFRegressor(ForestRegressor):
         of its own that is 1 or 0. Any hashable value may be a category, and new categories may
         appear at any time.
     max_categories : int, default=256
-        The first so many categories of a feature have a column of their own; all later ones share
+        So many categories of a feature have a column each, the first ones; all later ones share
         one column. At most 65,534. None means no limit; then more than 65,535 are an error.
     strict : bool, default=True
         Whether later data frames must have the columns of the first X in the same order, as
@@ -345,10 +345,10 @@ class AdaptiveAMFRegressor(ForestRegressor):
     """Adaptive forest for regression: predicts a distribution, follows drift, needs no scaling.
 
     Groups of aggregated Mondrian trees remember different numbers of rows, and are regrown from
-    them: labels choose the splits. Half of the groups learn what a linear regression on the
-    remembered rows leaves over; three more linear regressions learn row by row. A mixer, which
-    learns online, combines all of them to a mean, and follows the errors around it. Neither
-    features nor labels need a scale, and there is nothing to tune.
+    them: labels choose the splits. Half of the groups learn the residuals of a linear
+    regression on the remembered rows; three more linear regressions learn row by row. A mixer,
+    which learns online, combines all of them to a mean, and follows the errors around it. Neither
+    features nor labels need scaling, and there is nothing to tune.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ class AdaptiveAMFRegressor(ForestRegressor):
         The number of trees of each group.
     memories : sequence of int or None, default=(None, 4000, 1000, 250, 60, 15)
         For each of them two groups of trees that remember so many rows, at least 8: one learns the
-        labels, the other what a linear regression leaves over. None means all rows, as far as
+        labels, the other the residuals of a linear regression. None means all rows, as far as
         `row_limit` permits.
     n_candidates : int, default=30
         The number of random splits of which a regrown tree takes the best. 1 means splits that do
@@ -377,7 +377,7 @@ class AdaptiveAMFRegressor(ForestRegressor):
         number: the smoothed mean of the labels of some of the rows that it remembers. Any hashable
         value may be a category, and new categories may appear at any time.
     max_categories : int, default=10000
-        The first so many categories of a feature are told apart; all later ones are one. At most
+        So many categories of a feature are distinguished; all later ones count as one. At most
         65,534. None means no limit; then more than 65,535 are an error.
     strict : bool, default=True
         Whether later data frames must have the columns of the first X in the same order, as
@@ -386,8 +386,8 @@ class AdaptiveAMFRegressor(ForestRegressor):
         any time.
     max_nodes, max_bytes : int, default=None
         The largest size of the forest, in nodes and in bytes of memory, the stored rows included.
-        Trees that reach their part of it are regrown from the newest rows, so that the forest goes
-        on learning. Short memories get what they need first.
+        Trees that reach their part of it are regrown from the newest rows, so that the forest
+        continues to learn. Short memories get what they need first.
     n_jobs : int, default=None
         The number of threads. None means 1, -1 all cores. It never changes the result.
     random_state : int, RandomState instance or None, default=None

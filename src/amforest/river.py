@@ -412,7 +412,7 @@ class AMFClassifier(_AMF, _Classifier):
         mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
         None they are an error.
     max_categories
-        The first so many categories of a feature have a column of their own; all later ones share
+        So many categories of a feature have a column each, the first ones; all later ones share
         one column. None means no limit.
     seed
         The same number gives the same forest.
@@ -488,7 +488,7 @@ class AdaptiveAMFClassifier(_Classifier):
         mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
         None they are an error.
     max_categories
-        The first so many categories of a feature are told apart; all later ones are one. None means
+        So many categories of a feature are distinguished; all later ones count as one. None means
         no limit.
     seed
         The same number gives the same forest.
@@ -628,7 +628,7 @@ class AMFRegressor(_AMF, _Regressor):
         mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
         None they are an error.
     max_categories
-        The first so many categories of a feature have a column of their own; all later ones share
+        So many categories of a feature have a column each, the first ones; all later ones share
         one column. None means no limit.
     seed
         The same number gives the same forest.
@@ -701,7 +701,7 @@ class AdaptiveAMFRegressor(_Regressor):
         mean the features whose first value is text. Dates become numbers, but with "from_dtype" and
         None they are an error.
     max_categories
-        The first so many categories of a feature are told apart; all later ones are one. None means
+        So many categories of a feature are distinguished; all later ones count as one. None means
         no limit.
     seed
         The same number gives the same forest.

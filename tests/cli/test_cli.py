@@ -389,11 +389,11 @@ def test_a_table_in_the_place_of_a_model_is_named_with_what_was_expected(stream)
     assert f"amforest: {stream}: " in amf("predict", stream, stream, code=1).stderr
 
 
-@pytest.mark.parametrize("command", ["run", "compare"])
+@pytest.mark.parametrize("command", ["run", "compare", "serve", "consume"])
 def test_help_lists_the_kinds_of_columns_at_80_columns(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     text = amf(command, "--help").stdout
-    words = text[text.index("--types") :].split("--format")[0]
+    words = text[text.index("--types") :].split(" --", 1)[0]
     assert "…" not in words
     assert all(kind in words for kind in (*KINDS, "zip=category"))
 

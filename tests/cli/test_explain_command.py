@@ -115,7 +115,7 @@ def test_a_picture_is_of_one_row_or_of_all():
     [
         (
             ["yes", "--class", "maybe"],
-            "--class is 'maybe', which is no class; expected one of 'no', 'yes'",
+            "--class is 'maybe', which is not a class; expected one of 'no', 'yes'",
         ),
         (["yes", "--class", "no"], "--class is 'no', but the log-odds of 'yes' are explained"),
         (["price", "--class", "no"], "--class is no, but the model predicts numbers"),

@@ -101,11 +101,23 @@ def test_the_memory_of_a_forest_is_limited_without_keys(model, columns):
     assert amforest.load("m.amf").max_bytes == limit
 
 
-def test_no_threads_are_refused_and_all_cores_are_not():
-    error = amf("run", "s.csv", "-t", "label", "--threads", 0, "--save", "m.amf", code=2).stderr
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "s.csv", "-t", "label", "--save", "m.amf"],
+        ["serve", "-t", "label"],
+        ["consume", "redis://127.0.0.1:1", "--stream", "s", "-t", "label", "--checkpoint", "c"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_no_threads_are_refused_before_anything_starts(command):
+    error = amf(*command, "--threads", 0, code=2).stderr
     assert "--threads" in error
     assert "0 threads cannot do anything" in " ".join(error.replace("│", " ").split())
-    assert not Path("m.amf").exists()
+    assert [path.name for path in Path().iterdir()] == ["s.csv"]
+
+
+def test_threads_may_be_some_or_all_cores():
     for threads in (-1, 2):
         amf("run", "s.csv", "-t", "label", "--threads", threads, "--trees", 1, "-q")
 

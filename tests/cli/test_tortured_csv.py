@@ -19,9 +19,9 @@ def run_command(*args):
 
 
 def tortured_rows(n_rows, *, with_weight):
-    """Return a header and rows of a spreadsheet: decimal commas, gaps, quotes and a late class."""
+    """Return rows of a spreadsheet: decimal commas, gaps, mixed types, quotes, a late class."""
     rng = random.Random(with_weight)
-    rows = ["id;größe;preis;" + ("gewicht;" if with_weight else "") + "tag;notiz;klasse"]
+    rows = ["id;größe;preis;" + ("gewicht;" if with_weight else "") + "tag;menge;notiz;klasse"]
     for k in range(n_rows):
         size = f"{rng.gauss(170, 10):.1f}".replace(".", ",")
         price = "" if k % 9 == 0 else f"{rng.gauss(0, 5):.2f}".replace(".", ",")
@@ -33,7 +33,8 @@ def tortured_rows(n_rows, *, with_weight):
             size,
             price,
             *weight,
-            f"2024-03-{k % 28 + 1:02d}",
+            f"{k % 28 + 1:02d}.03.2024",
+            "k.A." if k % 6 == 0 else str(k % 5),
             note,
             label,
         ]
@@ -74,17 +75,22 @@ def test_a_tortured_table_is_learned_and_notes_name_what_was_done(encoding, word
         "numbers are read with decimal commas, as in column",
         "column 'id' is dropped: 399 of its first 399 values differ; --types id=category keeps it",
         "tag2.csv: no column 'gewicht', unlike in",
+        "column 'menge' is read as category: 83% of the first values are of kind number, others "
+        "are not, such as 'k.A.'; --types menge=number rejects their rows",
     ):
         assert sum(text in note for note in summary["notes"]) == 1
         assert text in out.stderr
     assert [(r["reason"], r["rows"], r["first_line"]) for r in summary["rejected_by_reason"]] == [
         ("column 'größe': a value is not a number", 2, 42),
-        ("2 fields instead of 7", 1, 83),
+        ("2 fields instead of 8", 1, 83),
         ("column 'klasse': the label is missing", 1, 93),
     ]
     assert "Rejected 2 rows, the first at" in out.stderr
     described = json.loads(run_command("inspect", model, "--json").stdout)
     assert described["classes"] == ["ja", "nein", "spät"]
+    names = {"größe", "preis", "gewicht", "menge", "notiz"}
+    names |= {f"tag.{part}" for part in ("year", "month", "day", "weekday")}
+    assert {feature["name"] for feature in described["features"]} == names
     predicted = run_command("predict", model, files[0], "-q").stdout.splitlines()
     assert len(predicted) == 1 + N_ROWS - 3
 

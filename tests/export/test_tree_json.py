@@ -51,5 +51,5 @@ def test_weights_of_leaves_are_those_of_the_rows():
 def test_categories_that_json_does_not_have_are_refused():
     X = np.array([[(1, 2), 1.0], [(3, 4), 2.0], [None, 3.0]] * 3, dtype=object)
     model = AMFClassifier(categorical_features=[0], random_state=0).fit(X, [0, 1, 0] * 3)
-    with pytest.raises(ValueError, match=r"a category is \(1, 2\), which is no value of JSON"):
+    with pytest.raises(ValueError, match=r"a category is \(1, 2\), which is not a value of JSON"):
         to_json(model)

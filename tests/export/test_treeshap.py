@@ -97,6 +97,6 @@ def test_what_tree_explainer_cannot_express_is_refused():
     with pytest.raises(ValueError, match="feature 'colour' holds categories"):
         to_treeshap(fitted("AMFClassifier", "categories")[0])
     with pytest.raises(
-        TypeError, match="an AdaptiveAMFClassifier, whose mixer is no mean of trees"
+        TypeError, match="an AdaptiveAMFClassifier, whose mixer is not a mean of trees"
     ):
         to_treeshap(fitted("AdaptiveAMFClassifier", "numbers")[0])

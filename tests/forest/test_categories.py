@@ -396,7 +396,7 @@ def test_a_bad_row_is_explained_and_changes_nothing(method, row, message):
         ([True, False], "mask of length 2; X has 4"),
         ([1, 4], "between 0 and 3"),
         ([-1], "between 0 and 3"),
-        (["colour", "shape"], "names 'shape', which is no column"),
+        (["colour", "shape"], "names 'shape', which is not a column"),
         ([0.5], "a mask, or indices or names"),
         ([[1]], "2 dimensions"),
         ("from dtype", "categorical_features"),

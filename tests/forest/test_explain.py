@@ -217,7 +217,7 @@ def test_a_wrong_slice_names_what_there_is():
         explanation[:, "a"]
     with pytest.raises(ValueError, match="slice the whole one with lists"):
         explanation[0].to_frame()
-    with pytest.raises(ValueError, match="backend is None, and X was no frame"):
+    with pytest.raises(ValueError, match="backend is None, and X was not a data frame"):
         explanation.to_frame()
     assert explanation.to_frame("pandas").columns.tolist() == ["x0"]
 

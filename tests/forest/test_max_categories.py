@@ -166,7 +166,7 @@ def test_nan_is_refused_also_where_all_new_categories_are_others(method):
 
 
 def test_the_value_that_stands_for_others_is_no_category():
-    with pytest.raises(ValueError, match="X's column 'town' holds <others>, which is no category"):
+    with pytest.raises(ValueError, match="'town' holds <others>, which is not a category"):
         new().fit(X.assign(town=[OTHERS] * len(X)), Y)
     model = new().fit(X, Y)
     query = [X[:9].assign(town=[town] * 9) for town in ("nowhere", OTHERS)]

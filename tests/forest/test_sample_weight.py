@@ -58,7 +58,7 @@ def test_a_whole_weight_equals_as_many_rows(cls, switches):
 
 @pytest.mark.parametrize("cls", [AMFClassifier, AMFRegressor])
 def test_weights_at_one_point_add_up(cls):
-    """Also where they are no whole numbers; a node's first label is one unit of weight."""
+    """Also where they are not whole numbers; a node's first label is one unit of weight."""
     X, y, weights = stream(cls)
     weights = 1 + weights / 7
     parts = np.repeat(weights, 2)

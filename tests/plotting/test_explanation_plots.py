@@ -10,7 +10,7 @@ from matplotlib.offsetbox import TextArea
 from plotting_helpers import PETALS, SPECIES, classifier, species
 
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFRegressor, river
-from amforest.inspection import importances
+from amforest.inspection import Explanation, importances
 from amforest.plotting import (
     plot_contribution_swarm,
     plot_contributions,
@@ -76,6 +76,18 @@ def test_bars_lead_from_the_base_value_to_the_prediction(shop):
     words = {f"basket = {SHOP['basket'][0]:.4g}", f"town = {SHOP['town'][0]}"}
     assert words < set(ticks(ax))
     assert ax.get_xlabel() == "log-odds of yes"
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_words_of_the_prediction_stay_within_the_axes(sign):
+    values = sign * np.array([3.4, 0.2])
+    one = Explanation(values, 0.5 * sign, np.ones(2), unit="log-odds", axes=("features",))
+    ax = plot_contributions(one)
+    ax.figure.canvas.draw()
+    frame = ax.get_window_extent()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert min(box.x0 for box in boxes) >= frame.x0
+    assert max(box.x1 for box in boxes) <= frame.x1
 
 
 def test_the_rest_has_one_bar_and_a_missing_value_is_named(shop):
@@ -204,6 +216,22 @@ def test_weights_of_memories_are_stacked_and_negative_ones_below_zero():
     assert ax.get_xlim() == (0, rows[-1])
     named = {text.get_text() for text in ax.texts}
     assert model.memory_names_[int(weights[-1].argmax())] in named <= set(model.memory_names_)
+
+
+def test_longer_memories_are_darker_and_nearer_to_zero():
+    X = np.random.default_rng(0).uniform(size=(200, 2))
+    model = AdaptiveAMFRegressor(1, memories=(None, 60, 15), random_state=0).fit(X, X[:, 0])
+    _, weights = model.memory_weights_history_
+    ax = plot_memory_weights(model)
+    areas = [some for some in ax.collections if isinstance(some, PolyCollection)]
+    found = [(area.get_alpha(), area.get_paths()[0].vertices) for area in areas[: weights.shape[1]]]
+    opacities = [opacity for opacity, _ in found]
+    names = ["all", "all, linear", "60", "60, linear", "15", "15, linear"]
+    order = [model.memory_names_.index(name) for name in names]
+    assert opacities == sorted(opacities, reverse=True)
+    assert len(set(opacities)) == 4  # three memories, with and without a base; regressions
+    tops = np.maximum(weights[:, order], 0).cumsum(axis=1).max(axis=0)
+    np.testing.assert_allclose([corners[:, 1].max() for _, corners in found[:6]], tops)
 
 
 # Errors

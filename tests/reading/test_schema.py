@@ -25,7 +25,10 @@ def infer_kind(values, types=None):
         ("date", ["2024-02-29", "", " 1969-12-31"]),
         ("datetime", ["2024-02-29", "2024-02-29 12:30"]),
         ("datetime", ["2024-02-29T12:30:01.123456789+01:00", "2024-02-29T12:30:01Z"]),
-        ("category", ["2024-02", "29.2.2024"]),
+        ("date", ["29.2.2024", "01.03.2024", "", "2024-02-29"]),
+        ("datetime", ["29.2.2024", "01.03.2024 12:30"]),
+        ("category", ["2024-02", "29.2.24"]),
+        ("category", ["31.2.2024", "3/4/2024"]),
         ("number", ["", "NA"]),
         ("number", []),
     ],
@@ -36,14 +39,26 @@ def test_kinds_are_those_of_nine_tenths_of_the_values(kind, values):
 
 def test_doubts_about_a_kind_are_noted():
     assert infer_kind(["1"] * 9 + ["word"])[1][0] == (
-        "column 'x' is read as number, but 10.0% of the first values are not"
+        "column 'x' is read as number, and rows are rejected whose value is none, such as 'word' "
+        "(10.0% of the first values); --types x=category keeps them"
     )
     assert infer_kind(["1"] * 8 + ["word"])[1][0] == (
-        "column 'x': 89% of the first values are of kind number; read as category"
+        "column 'x' is read as category: 89% of the first values are of kind number, others are "
+        "not, such as 'word'; --types x=number rejects their rows"
     )
     assert infer_kind(["?"])[1][0] == "column 'x' has no value in the first rows: read as number"
     (note,) = open_stream(csv_file("1,2.5\n3,4.5\n")).notes
     assert note == "<BytesIO>: the column names are numbers; is the header missing?"
+
+
+@pytest.mark.parametrize("date", ["3/14/2024", "03-04-24", "14.3.24", "3/14/2024 12:30"])
+def test_dates_whose_month_is_not_known_are_noted(date):
+    kind, notes = infer_kind([date, "1/2/2024", ""])
+    assert kind == "category"
+    assert notes[0] == (
+        f"column 'x' is read as category: dates such as {date!r} may begin with the day or the "
+        "month; write 2024-02-29 or 29.02.2024"
+    )
 
 
 def test_strings_of_json_are_not_numbers():
@@ -60,6 +75,9 @@ def test_strings_of_json_are_not_numbers():
         {"zip": "01234", "x": 1.5, "ok": 1.0, "mixed": "1"},
         {"zip": None, "x": None, "ok": None, "mixed": "a"},
     ]
+    with open_stream(csv_file('{"x": 1}\n' * 9 + '{"x": "2"}'), format="ndjson") as stream:
+        (note,) = stream.notes
+    assert "rows are rejected whose value is none, such as '2' (10.0%" in note
     source = csv_file('{"x": "1.5"}\n{"x": 2}')
     assert read_rows(source, format="ndjson", types="x=number")[0] == [{"x": 1.5}, {"x": 2.0}]
 

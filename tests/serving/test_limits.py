@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import socket
 import time
+from contextlib import ExitStack, suppress
+from threading import Event
+from unittest.mock import Mock
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from amforest.serving import Client, ServerError
-from amforest.serving.access import read_token
+from amforest.serving.access import Access, read_token
+from amforest.serving.bodies import Given
+from amforest.serving.first_rows import NewModel
+from amforest.serving.http_protocol import MOST_CONNECTIONS, LimitedProtocol
+from amforest.serving.limits import LARGE_BODIES, Limits
+from amforest.serving.measurements import Measurements
+from amforest.serving.model_store import ModelStore
 from amforest.serving.pending_labels import PendingLabels
 from amforest.serving.problems import Problem
+from amforest.serving.writer import Job, Writer
 from running_server import RunningServer
-from serving.visits import visits
+from serving.visits import numbers, visits
 
 ROWS, LABELS = visits(60)
 LIMITS = (
@@ -135,10 +149,104 @@ def test_a_full_queue_answers_429_and_clients_wait(server):
     assert server.client.learn(ROWS[:30], LABELS[:30])["learned"] == 30
 
 
+def test_the_queue_is_bounded_in_bytes_too():
+    store = ModelStore(None, every_rows=1, every_seconds=1, durable=False)
+    new = NewModel("bought", "classification", None, {"n_estimators": 1}, {})
+    writer = Writer(store, new, Limits(queue_bytes=1_000), Measurements())
+    writer.start()
+    is_free = Event()
+    writer.call(is_free.wait)  # the thread is busy
+
+    def job(n_bytes):
+        return Job(1, Given(ROWS[:1], LABELS[:1]), n_bytes=n_bytes)
+
+    jobs = [job(5_000), job(400)]
+    writer.put(jobs[0])  # a job that is larger than the queue is learned alone
+    with pytest.raises(Problem, match="1,000 bytes") as refused:
+        writer.put(jobs[1])
+    assert refused.value.status == 429
+    is_free.set()
+    assert jobs[0].learned.result(60) == 1
+    writer.put(jobs[1])
+    assert jobs[1].learned.result(60) == 2
+    writer.close()
+
+
+def send_part_of_body(server, size):
+    """Open a connection, and send a large body but for its last byte."""
+    host, port = server.url.removeprefix("http://").split(":")
+    connection = socket.create_connection((host, int(port)), timeout=60)
+    head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n"
+    connection.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode())
+    with suppress(OSError):  # it was refused before its end
+        connection.sendall(b" " * (size - 1))
+    return connection
+
+
+def test_large_bodies_share_some_memory_and_small_ones_are_always_read():
+    size = 400_000
+    with (
+        RunningServer("--target", "y", "--most-bytes", size, "--body-seconds", 4) as server,
+        ExitStack() as stack,
+    ):
+        server.client.learn(*numbers(30))
+        row = {"row": {"a": 0.5, "b": 1.0}}
+        held = [
+            stack.enter_context(send_part_of_body(server, size)) for _ in range(LARGE_BODIES + 1)
+        ]
+        assert held[-1].recv(1000).startswith(b"HTTP/1.1 429")
+        assert server.post("/predict", row).status_code == 200
+        for connection in held[:-1]:
+            assert connection.recv(1000).startswith(b"HTTP/1.1 408")
+        large = (json.dumps(row) + " " * (size // 2)).encode()
+        headers = {"content-type": "application/json"}
+        assert server.http.post("/predict", content=large, headers=headers).status_code == 200
+
+
+def test_connections_beyond_a_number_are_closed():
+    config = uvicorn.Config(lambda: None, http=LimitedProtocol)
+    state = ServerState()
+    for n_open in (MOST_CONNECTIONS - 1, MOST_CONNECTIONS):
+        state.connections = {object() for _ in range(n_open)}
+        transport = Mock(get_extra_info=lambda name: None)
+        loop = asyncio.new_event_loop()
+        protocol = LimitedProtocol(config, state, {}, loop)
+        protocol.connection_made(transport)
+        assert transport.close.called == (n_open == MOST_CONNECTIONS)
+        loop.close()
+
+
+def test_tokens_are_compared_in_constant_time(monkeypatch):
+    compared = []
+
+    def compare(*pair):
+        compared.append(pair)
+        return pair[0] == pair[1]
+
+    monkeypatch.setattr("hmac.compare_digest", compare)
+    access = Access("long", "short")
+    access.check_token({"authorization": "Bearer short"}, may_only_predict=True)
+    with pytest.raises(Problem, match="not valid"):
+        access.check_token({"authorization": "Bearer sho"}, may_only_predict=True)
+    assert compared == [
+        (b"short", b"long"),
+        (b"short", b"short"),
+        (b"sho", b"long"),
+        (b"sho", b"short"),
+    ]
+
+
 def test_only_the_last_predictions_wait_for_labels(server):
     ids = server.client.predict(ROWS[:8])["ids"]
     refused(lambda: server.client.label(ids[0], "no"), 404, "last 5")
     assert server.client.label(ids[3:], ["no"] * 5)["learned"] == 5
+
+
+def test_a_prediction_that_is_too_old_takes_no_label():
+    with RunningServer("--target", "y", "--pending-seconds", 0) as server:
+        server.client.learn(*numbers(30))
+        ids = server.client.predict([{"a": 0.5}])["ids"]
+        refused(lambda: server.client.label(ids, [1.0]), 404, "older than 0 s")
 
 
 def test_predictions_wait_for_labels_for_some_time():

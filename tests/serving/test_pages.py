@@ -60,8 +60,9 @@ def test_the_page_draws_all_charts_and_its_numbers_move_while_rows_are_learned(
         assert all(draws(page, name) for name in CHARTS)
 
 
-def test_the_form_predicts_a_row_and_shows_what_each_column_contributes(server, browser):
-    with open_page(browser, server.url, 1200) as page:
+@pytest.mark.parametrize("width", [1200, 400])
+def test_the_form_predicts_a_row_and_shows_what_each_column_contributes(server, browser, width):
+    with open_page(browser, server.url, width) as page:
         log_in(page)
         page.fill("label:has-text('basket') input", "80")
         page.fill("label:has-text('page') input", "books")
@@ -75,6 +76,14 @@ def test_the_form_predicts_a_row_and_shows_what_each_column_contributes(server, 
         shown = page.locator("#answer table").nth(1).locator("tbody tr td:first-child")
         assert set(shown.all_inner_texts()[:12]) <= contributions.keys()
         assert shown.first.inner_text() == max(contributions, key=lambda k: abs(contributions[k]))
+
+
+def test_the_page_of_the_api_lists_the_paths(server, browser):
+    with open_page(browser, f"{server.url}/docs", 1200) as page:
+        page.wait_for_selector(".opblock")
+        paths = page.locator(".opblock-summary-path").all_inner_texts()
+        shown = {path.replace("\u200b", "") for path in paths}
+        assert shown >= {"/predict", "/learn", "/label", "/explain", "/model", "/snapshot"}
 
 
 def test_what_was_refused_is_shown_as_text_and_never_as_html(server, browser):

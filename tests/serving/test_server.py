@@ -82,6 +82,7 @@ def test_the_model_is_that_of_partial_fit_on_the_same_rows_whatever_the_format(s
 
 def test_predictions_are_equal_whatever_the_format_and_the_number_of_rows(server):
     many = server.client.predict(ROWS[:50])
+    assert many.keys() == {"ids", "predictions", "probabilities"}
     assert len(set(many["ids"])) == 50
     assert set(many["probabilities"][0]) == {"yes", "no"}
     for answer in (
@@ -245,7 +246,11 @@ def test_figures_count_what_happens(server):
     assert change('amforest_request_seconds_count{path="/predict"}') == 2
     assert after["amforest_model_samples"] == server.client.model()["stats"]["samples"]
     assert after["amforest_model_bytes"] > 1e5
+    assert change("amforest_learning_seconds_count") == 1
+    assert after['amforest_request_seconds_bucket{le="10.0",path="/predict"}'] >= 2
     assert after["amforest_progressive_loss"] > 0
+    assert after["amforest_recent_accuracy"] > 0.5
+    assert after["amforest_drift_alarms"] >= 0
     assert after["amforest_queue_rows"] == 0
 
 

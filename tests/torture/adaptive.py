@@ -17,7 +17,7 @@ INCLUDE = HERE.parents[1] / "cpp" / "include"
 FLAGS = [
     *("-std=c++20", "-O1", "-g", "-ffp-contract=off"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-    "-Wl,--wrap=aligned_alloc,--wrap=mmap,--wrap=mremap",
+    "-Wl,--wrap=mmap,--wrap=mremap",
 ]
 AT_ONCE = 20  # forests of one process
 

@@ -89,7 +89,7 @@ class ExtendedPath {
 
     // Of `predict_smoothing`. A term of a node on the path has the weight with which x has not
     // branched off above, and G_v - G_parent; where x branches off at v, the new node's prediction
-    // comes in the place of G_v.
+    // replaces G_v.
     template <class Partition, HasTables Labels, class Receiver>
     void explain_smoothing(const Tree<Partition, Labels> &tree, Point x, std::span<double> memory,
                            std::size_t size, const Receiver &receiver) {

@@ -259,7 +259,7 @@ template <class Partition, LabelModel Labels> class Forest {
 
         static Row<Label> row(Point x, std::span<const Label> y, std::span<const double> weights,
                               std::size_t i) {
-            return {x, y[i], weights.empty() ? 1.0 : weights[i]};
+            return {x, y[i], weight_at(weights, i)};
         }
 
         // The prediction of x by each of the trees, to where `place_of(tree)` is.

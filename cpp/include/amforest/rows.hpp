@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,6 +26,11 @@ struct Matrix {
     }
     const float *operator[](std::size_t i) const { return data + i * n_features; }
 };
+
+// That of row i; all are 1 where none are given.
+inline double weight_at(std::span<const double> weights, std::size_t i) {
+    return weights.empty() ? 1.0 : weights[i];
+}
 
 [[noreturn]] inline void refuse(const Matrix &X, const char *name, std::size_t at,
                                 const char *expected) {

@@ -47,7 +47,7 @@ def core_arguments(estimator: Any, groups: list[Group]) -> dict[str, Any]:
 
 
 def memory_stats(core: AdaptiveCore | None, names: list[str]) -> dict[str, Any]:
-    """Return what `stats` tells of an adaptive forest beside that of others."""
+    """Return what `stats` has for adaptive forests only."""
     if core is None:
         return {"regrows": {}, "remembered_rows": 0}
     by_group = core.n_regrows.reshape(len(core.groups), -1).sum(axis=1).tolist()

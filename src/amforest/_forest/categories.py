@@ -177,7 +177,7 @@ def select_columns(
             "a data frame"
         )
     if unknown := sorted(set(columns.tolist()) - set(names)):
-        raise ValueError(f"categorical_features names {unknown[0]!r}, which is no column of X")
+        raise ValueError(f"categorical_features names {unknown[0]!r}, which is not a column of X")
     return np.isin(names, columns)
 
 
@@ -238,7 +238,7 @@ def _new_categories(known: Codes, column: Column, values: Sequence[Any]) -> dict
         raise _unhashable(column, error) from error
     new = dict.fromkeys(value for value in unknown if not _is_missing(value, column))
     if OTHERS in new:
-        raise ValueError(f"{column.name} holds {OTHERS}, which is no category of its own")
+        raise ValueError(f"{column.name} holds {OTHERS}, which is not a category of its own")
     return new
 
 

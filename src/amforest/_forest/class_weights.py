@@ -71,7 +71,7 @@ class ClassCounts:
 
 
 def check_class_weight(class_weight: ClassWeight) -> None:
-    """Refuse weights of classes that are no positive numbers."""
+    """Refuse weights of classes that are not positive numbers."""
     if not isinstance(class_weight, Mapping):
         return
     for label, weight in class_weight.items():

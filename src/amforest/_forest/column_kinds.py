@@ -133,7 +133,7 @@ class Schema:
 
     @property
     def dropped(self) -> list[int]:
-        """The columns of X that are no features."""
+        """The columns of X that are not features."""
         return (
             [] if self.columns is None else [j for j, p in enumerate(self.columns.parts) if not p]
         )

@@ -280,7 +280,7 @@ def counts_whole_numbers(core: Core) -> TypeGuard[WholeCountsCore]:
 
 
 def is_frozen_core(core: Any) -> TypeGuard[FrozenCore]:
-    """Return whether a core is a frozen copy, which learns no more."""
+    """Return whether a core is a frozen copy, which no longer learns."""
     return isinstance(core, FrozenCore)
 
 

@@ -510,7 +510,7 @@ class Estimator(BaseEstimator):
         """The part of each feature in what splits save of the loss: all 0 while nothing is known.
 
         They are in the order of `feature_names_`, add up to 1, and are learned online:
-        `amforest.inspection.importances` tells how much of the loss that is, and when it was saved.
+        `amforest.inspection.importances` returns how much of the loss that is, in each memory.
         """
         self._attributes()
         return importances_of(self._fitted()).normalised()
@@ -578,7 +578,7 @@ class Estimator(BaseEstimator):
             `bytes` of the forest. `progressive_loss`: the mean loss of the predictions that
             test-then-train made before it learned each row (log-loss, or the squared error), None
             without any. `rejected_rows`: the rows that this object refused with an error; they are
-            no part of the model, and not saved.
+            not part of the model, and not saved.
         """
         handle = self._handle
         core = None if handle.fitted is None else handle.fitted.core
@@ -629,7 +629,7 @@ class Estimator(BaseEstimator):
     def freeze(self) -> Any:
         """Return a frozen copy: small, immutable, and fast to predict with.
 
-        Its predictions are those of this forest, bit for bit. It keeps no rows, and learns no more.
+        Its predictions are those of this forest, bit for bit. It keeps no rows and never learns.
 
         Returns
         -------

@@ -121,7 +121,8 @@ class Explanation:
         library: Any = backend or self.backend
         if library is None:
             raise ValueError(
-                "backend is None, and X was no frame: name a library, as in to_frame('pandas')"
+                "backend is None, and X was not a data frame: name a library, as in "
+                "to_frame('pandas')"
             )
         names = self.feature_names or [f"x{j}" for j in range(self.values.shape[1])]
         columns = {name: self.values[:, j] for j, name in enumerate(names)}

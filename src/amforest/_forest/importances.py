@@ -12,7 +12,7 @@ from amforest._forest.core_handle import Core, Fitted, is_adaptive_core
 from amforest._forest.encoder import Encoder
 from amforest._forest.losses import Floats
 
-MOST_RECENT = 1_000  # rows of a memory that tells what matters now
+MOST_RECENT = 1_000  # rows of a memory that shows what matters now
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class Importances:
         For each feature the loss that splits on it save in a row, in `unit`. Of an adaptive forest
         the mean over `memories`, by `weights`.
     memories : list of str
-        The groups of trees of an adaptive forest; none of others. Those with a short memory tell
+        The groups of trees of an adaptive forest; none of others. Those with a short memory show
         what has mattered recently.
     by_memory : ndarray of shape (n_memories, n_features)
         The same for each group.

@@ -712,7 +712,8 @@ def _advise(column: Series[Any], kind: str) -> str:
     if kind not in words:
         return _ADVICE[kind]
     join = "or convert them: " if kind == "String" else "for example "
-    name = '"' + str(column.name) + '"' if isinstance(column.name, str) else repr(column.name)
+    given: object = column.name  # any hashable in pandas
+    name = f'"{given}"' if isinstance(given, str) else repr(given)
     return f"{_ADVICE[kind]}, {join}{words[kind].format(name)}"
 
 

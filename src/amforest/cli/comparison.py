@@ -26,7 +26,7 @@ from amforest.evaluation import Progress, progressive_validation
 from amforest.reading import CLASSIFICATION, Scheme
 
 SKLEARN_ROWS = 100  # the batch of models of scikit-learn, which take as long for a single row
-ROWS_PER_CHECK = 100  # rows between two looks at the time budget
+ROWS_PER_CHECK = 100  # rows between two checks of the time budget
 Convert = Callable[[Scheme, Any], Any]  # from a table of features to those that a model takes
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -31,8 +34,8 @@ class CommandError(Exception):
 
 
 @contextmanager
-def one_line_errors(show: Callable[[str], None], *, debug: bool) -> Iterator[None]:
-    """Turn errors into one line and an exit status; with `debug`, raise them."""
+def print_errors(console: Console, *, debug: bool) -> Iterator[None]:
+    """Turn errors into one line on the console and an exit status; with `debug`, raise them."""
     try:
         yield
     except BrokenPipeError:  # the reader of a pipe has ended, as in `amforest … | head`
@@ -41,7 +44,8 @@ def one_line_errors(show: Callable[[str], None], *, debug: bool) -> Iterator[Non
     except (CommandError, OSError, ValueError, TypeError, MemoryError) as error:
         if debug:
             raise
-        show(_describe(error))
+        text = f"[bold red]amforest:[/bold red] {escape(_describe(error))}"
+        console.print(text, highlight=False, soft_wrap=True)
         raise SystemExit(EXIT_ERROR) from None
 
 
@@ -83,6 +87,11 @@ def describe_drift(drift: Drift) -> str:
         features = ", ".join(str(change.feature) for change in drift.changed)
         line += f"; importance changed most: {features}"
     return " ".join(line.split())
+
+
+def print_json(values: Any) -> None:
+    """Print values as JSON to standard output."""
+    typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
 
 
 # Progress

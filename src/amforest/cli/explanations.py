@@ -196,7 +196,7 @@ def _find_class(model: Any, words: str) -> Any:
     labels = {str(label): label for label in model.classes_.tolist()}
     if words not in labels:
         raise CommandError(
-            f"--class is {words!r}, which is no class; {suggest(words, list(labels))}"
+            f"--class is {words!r}, which is not a class; {suggest(words, list(labels))}"
         )
     if model.is_adaptive and len(labels) == 2 and words == next(iter(labels)):
         other = list(labels)[1]

@@ -115,7 +115,7 @@ class ReportRecords:
 
 
 def _worst_to_json(row: WorstRow) -> Any:
-    """Return a row as a list; values that are no text or number, such as times, as text."""
+    """Return a row as a list; values that are not text or number, such as times, as text."""
     features = {
         key: value if isinstance(value, str | int | float) else str(value)
         for key, value in row.features.items()
@@ -127,7 +127,7 @@ def _worst_to_json(row: WorstRow) -> Any:
 def _is_known(
     labels: NDArray[Any], values: NDArray[Any], classes: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """Tell which rows are of classes that had a probability: those of a new one are no mistakes."""
+    """Return which rows are of classes that had a probability: a new class is not a mistake."""
     columns = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     has_any: NDArray[np.bool_] = values[np.arange(len(labels)), columns] > 0
     is_known: NDArray[np.bool_] = has_any & (classes[columns] == labels)

@@ -293,7 +293,7 @@ class Session:
         )
 
     def _named(self, metrics: dict[str, float]) -> dict[str, float]:
-        """Return metrics by names that tell the coverage that is requested."""
+        """Return metrics by names that contain the requested coverage."""
         if self.coverage is None:
             return metrics
         names = {"coverage": f"coverage ({percent(self.coverage)})"}

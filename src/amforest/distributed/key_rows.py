@@ -126,5 +126,5 @@ def shard_of(key: Key, n_shards: int) -> int:
 
 
 def _digest(value: Any) -> bytes:
-    # JSON tells the number 1 from the text "1".
+    # JSON distinguishes the number 1 from the text "1".
     return hashlib.blake2b(json.dumps(value).encode(), digest_size=16).digest()

@@ -32,10 +32,10 @@ from amforest.model_io import document, from_bytes, to_bytes
 class KeyedForests(BaseEstimator):
     """One forest for each key: many small models behind the methods of one estimator.
 
-    Each key (a sensor, a shop, a user) has a model of its own, which is created with its first row
+    Each key (a sensor, a shop, a user) has its own model, which is created with its first row
     and learns the rows of this key only. Models that were not used for long are saved and removed
-    from memory, and loaded when their key comes again. Neither this, nor the number of processes,
-    nor the order of the keys, nor how the stream is cut into batches changes any model.
+    from memory, and loaded when their key appears again. The models do not depend on this, on the
+    number of processes, on the order of the keys, or on how the stream is cut into batches.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class KeyedForests(BaseEstimator):
         All models are copies of it, before it learns. The seed of each is computed from its
         `random_state` and the key.
     key : str, default="key"
-        The column of a data frame that holds the keys: text, or whole numbers. It is no feature.
+        The column of a data frame that holds the keys: text, or whole numbers. It is not a feature.
         For arrays, give `keys` with each call.
     max_bytes : int or None, default=None
-        The memory for models, in each process. About 300 bytes for each key that was ever seen, to
-        find its model, come on top. None means no limit.
+        The memory for models, in each process. About 300 bytes for each key that was ever seen
+        are not part of it. None means no limit.
     directory : str, path-like or None, default=None
         Where models are saved: an empty or new folder, or a URL of fsspec such as
         ``s3://bucket/models``. None means a temporary folder, which `close` removes. Only one
@@ -86,7 +86,7 @@ class KeyedForests(BaseEstimator):
 
     Examples
     --------
-    Two sensors with opposite labels, which one model could not tell apart:
+    Two sensors with opposite labels, which one model could not distinguish:
 
     >>> import numpy as np
     >>> from amforest import AMFClassifier
@@ -130,7 +130,7 @@ class KeyedForests(BaseEstimator):
         self.unseen = unseen
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Add what is no parameter: scikit-learn's constructors may only set parameters."""
+        """Add what is not a parameter: scikit-learn's constructors may only set parameters."""
         forests: Self = super().__new__(cls)
         forests._lock = threading.RLock()
         return forests

@@ -46,7 +46,7 @@ def read_features(estimator: Any, X: Any, keys: Any, state: KeyedState) -> Given
     Parameters
     ----------
     estimator : estimator
-        Its parameter `categorical_features` tells which columns hold categories.
+        Its parameter `categorical_features` names the columns that hold categories.
     X : array-like, data frame or sparse matrix
     keys : array-like or None
         None means that X is a frame with a column of keys.

@@ -65,7 +65,7 @@ class ModelCache:
         return model
 
     def put(self, key: Key, model: Any) -> None:
-        """Set the model of a key, or tell that it has changed."""
+        """Set the model of a key, or mark it as changed."""
         self._set(key, model, is_saved=False)
 
     def save_all(self) -> None:

@@ -1,4 +1,4 @@
-"""RayForest: an estimator whose trees live in Ray's actors, on any number of machines."""
+"""RayForest: an estimator whose trees are in Ray's actors, on any number of machines."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class QuorumPrediction:
 
 
 class RayForest(MetaEstimatorMixin, BaseEstimator):
-    """A forest whose trees live in Ray's actors: bit for bit the forest of one machine.
+    """A forest whose trees are in Ray's actors: bit for bit the forest of one machine.
 
-    It has the methods of the estimator that it wraps. The trees are dealt out to shards, each of
-    which is an actor and learns all rows; the driver validates and encodes batches, and has the
+    It has the methods of the estimator that it wraps. The trees are distributed over shards, each
+    of which is an actor and learns all rows; the driver validates and encodes batches, and has the
     classes, the categories and the mixer. `partial_fit` returns as soon as a batch is sent.
 
     Nothing is lost if an actor or its machine dies: it is started again from its checkpoint, and is
@@ -52,7 +52,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     n_shards : int, default=2
         The number of actors. It never changes the result.
     max_pending : int, default=4
-        How many batches may be under way; a further one waits.
+        How many batches may be processed at a time; the next one waits.
     checkpoint_messages : int, default=64
         After so many batches the shards are saved. Until then the batches stay in Ray's object
         store, where a shard that is started again finds them.
@@ -122,7 +122,7 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
     def resume(cls, directory: str | PathLike[str], **options: Any) -> Self:
         """Return the RayForest of the last checkpoint in a directory.
 
-        Rows that were learned after it must be learned again: `n_samples_seen_` tells from where.
+        Rows that were learned after it must be learned again, from row `n_samples_seen_` on.
 
         Parameters
         ----------
@@ -276,7 +276,8 @@ class RayForest(MetaEstimatorMixin, BaseEstimator):
         QuorumPrediction
             With `values`, `n_shards` and `is_complete`.
         """
-        if not isinstance(min_shards, int) or not 1 <= min_shards <= self.n_shards:
+        given: object = min_shards
+        if not isinstance(given, int) or not 1 <= given <= self.n_shards:
             raise ValueError(
                 f"min_shards is {min_shards!r}; it must be an int from 1 to n_shards, which is "
                 f"{self.n_shards}"

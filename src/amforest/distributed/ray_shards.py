@@ -199,7 +199,7 @@ class RayShards:
     def _get(self, refs: Any, k: int, again: tuple[Any, ...] = ()) -> Any:
         """Wait for the result of shard k; if it is lost, restart the shard and wait again.
 
-        `again` is a call that is no message, and must be repeated then.
+        `again` is a call that is not a message, and must be repeated then.
         """
         n_failed = 0
         while True:

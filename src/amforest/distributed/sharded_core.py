@@ -151,7 +151,7 @@ class ShardedCore:
         self._send(Part([], X, y, weights), n_threads, parameters, None)
 
     def learn_row(self, x: Any, y: Any, weight: float = 1.0) -> bool:
-        """Learn one row; False if x is no array that can be read as it is."""
+        """Learn one row; False if x is not an array that can be read as it is."""
         if not isinstance(x, np.ndarray):
             return False
         labels = np.array([y], dtype=self._label_type)
@@ -233,7 +233,7 @@ class ShardedCore:
         return self._predict(X, n_threads, self._mix)
 
     def predict_row(self, x: Any) -> Floats | None:
-        """Predict one row; None if x is no array that can be read as it is."""
+        """Predict one row; None if x is not an array that can be read as it is."""
         if not isinstance(x, np.ndarray):
             return None
         prediction: Floats = self.predict(as_row(x), 1)[0]

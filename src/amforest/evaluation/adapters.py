@@ -415,7 +415,7 @@ def adapt(
         if labels is None:
             raise ValueError(
                 f"classes is None; a {type(model).__name__} needs all classes before its first "
-                "row, and this stream does not tell them: give them in classes"
+                "row, and this stream does not contain them: give them in classes"
             )
         classes = np.unique(labels)
     return SklearnAdapter(model, task, classes)

@@ -200,7 +200,7 @@ def _check_column(argument: str, name: str | None, columns: list[Any]) -> None:
         return
     near = get_close_matches(name, [str(column) for column in columns], n=1, cutoff=0)
     advice = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"{argument} is {name!r}, which is no column{advice}")
+    raise ValueError(f"{argument} is {name!r}, which is not a column{advice}")
 
 
 def _is_frame_or_dict(item: Any) -> bool:

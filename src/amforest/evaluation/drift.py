@@ -74,7 +74,7 @@ class DriftDetector:
         Whether losses are between 0 and 1. If not, a loss x counts as x / (x + m), where m is the
         median of the first losses since the last change.
     detector : detector of river, default=None
-        What detects changes in the place of the bound: an object with `update(x)` and
+        What detects changes instead of the bound: an object with `update(x)` and
         `drift_detected`. A copy of it gets the losses between 0 and 1. It is a drift if the losses
         are higher than before; where they have become lower, the model has learned.
 
@@ -181,7 +181,7 @@ class DriftDetector:
 def find_change(buckets: Floats) -> tuple[float, int, bool]:
     """Return before which bucket the mean changes most, and whether it rises there.
 
-    First comes the change as a multiple of the largest that is no change; 0 of a single bucket.
+    First comes the change as a multiple of the largest that is not a change; 0 of a single bucket.
     """
     if len(buckets) < 2:
         return 0.0, 0, False

@@ -26,16 +26,17 @@ class DriftWatch:
     """Detect drift in the losses of a model, and call a function for each.
 
     The loss of a row is that of the prediction before the row is learned: 1 - p of its class, or
-    the absolute error of a number. `watch_drift` watches all that an adaptive forest learns; losses
-    that are known otherwise go to `update`.
+    the absolute error of a number. `watch_drift` watches all that an adaptive forest learns; pass
+    losses from elsewhere to `update`.
 
     Parameters
     ----------
     model : classifier or regressor
         A model of ours, of scikit-learn or of river.
     on_drift : callable, default=None
-        Called with each `Drift`, after the call that has learned its row. What it raises, that call
-        raises; the model has learned all rows by then, and stays valid. It may use the model.
+        Called with each `Drift`, after the call that has learned its row. If it raises an error,
+        that call raises it; the model has learned all rows by then, and stays valid. It may use
+        the model.
     detector : detector of river, default=None
         As in `DriftDetector`. None is the detector of that class itself.
 
@@ -50,8 +51,9 @@ class DriftWatch:
     ) -> None:
         if on_drift is not None and not callable(on_drift):
             raise TypeError(f"on_drift is {on_drift!r}; it must be a function of a Drift, or None")
-        is_detector = hasattr(detector, "update") and hasattr(detector, "drift_detected")
-        if isinstance(detector, type) or not (detector is None or is_detector):
+        given: object = detector
+        is_detector = hasattr(given, "update") and hasattr(given, "drift_detected")
+        if isinstance(given, type) or not (given is None or is_detector):
             raise TypeError(
                 f"detector is {detector!r}; it must be an object with update(x) and "
                 "drift_detected, such as river.drift.ADWIN(), or None"
@@ -71,7 +73,7 @@ class DriftWatch:
     def to_json(self) -> dict[str, Any]:
         """Return the losses so far and the drifts in values of JSON.
 
-        TypeError with a detector of river, or with features whose names are no values of JSON.
+        TypeError with a detector of river, or with features whose names are not values of JSON.
         """
         return {
             "counts": [self._first, self._n_rows],
@@ -137,7 +139,7 @@ class DriftWatch:
         return self
 
     def stop(self) -> None:
-        """Watch no longer. Drifts so far stay."""
+        """Stop watching. Drifts so far are kept."""
         handle_of(self.model).stop_listening(self._listen)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Metrics of predictions that come batch by batch."""
+"""Metrics of predictions that arrive batch by batch."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ ALIASES = {  # the names in scikit-learn
 
 
 class Evaluator:
-    """Metrics of predictions that come batch by batch.
+    """Metrics of predictions that arrive batch by batch.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Evaluator:
         "interval_width". Their names in scikit-learn work, too. None means "log_loss", "accuracy"
         and, as long as there are two classes, "auc"; or "mse", "mae", "r2".
     window : int, default=1000
-        The number of last rows over which each metric is computed, too.
+        The number of last rows over which each metric is computed as well.
     every : int, default=None
         The number of rows between two points of the curve. None means 10, doubled whenever there
         are 400 points, of which every other one is then dropped.

@@ -196,7 +196,7 @@ class _Converter:
         for t, tree in enumerate(trees):
             if len(tree.values) > MOST_LEAVES:
                 raise ValueError(
-                    f"tree {t} has {len(tree.values)} leaves, and ONNX tells {MOST_LEAVES} apart: "
+                    f"tree {t} has {len(tree.values)} leaves; ONNX distinguishes {MOST_LEAVES}: "
                     "fit a forest with max_nodes"
                 )
             n, is_leaf = len(tree.feature), tree.feature < 0

@@ -39,7 +39,7 @@ def to_json(model: Any) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If predictions differ within a leaf, or a class or a category is no value of JSON.
+        If predictions differ within a leaf, or a class or a category is not a value of JSON.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _feature(feature: Feature) -> dict[str, Any]:
 
 def _plain(value: Any, what: str) -> Any:
     if type(value) not in _PLAIN or (isinstance(value, float) and not isfinite(value)):
-        raise ValueError(f"{what} is {value!r}, which is no value of JSON: convert it to text")
+        raise ValueError(f"{what} is {value!r}, which is not a value of JSON: convert it to text")
     return value
 
 

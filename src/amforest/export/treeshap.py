@@ -50,7 +50,7 @@ def to_treeshap(model: Any) -> dict[str, Any]:
     forest = plain_forest(model)
     if forest.is_adaptive:
         raise TypeError(
-            f"model is an {forest.name}, whose mixer is no mean of trees, so TreeExplainer cannot "
+            f"model is an {forest.name}, whose mixer is not a mean of trees: TreeExplainer cannot "
             "have its predictions; its method explain gives contributions that add up to them"
         )
     if categorical := [f for f in forest.features if f.categories is not None]:

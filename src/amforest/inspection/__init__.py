@@ -42,7 +42,7 @@ def count_trees(model: Any) -> int:
 
 
 def learns_residuals(model: Any, tree: int) -> bool:
-    """Tell whether a tree learns what a linear regression leaves over, instead of labels."""
+    """Tell whether a tree learns the residuals of a linear regression instead of labels."""
     core: Any = core_of(model)
     if not model.is_adaptive:
         return False
@@ -75,7 +75,7 @@ def importances(model: Any) -> Importances:
     Before a row is learned, the trees whose turn it is follow it from the root to a leaf. At each
     split their prediction changes, and with it the loss: the feature of the split has saved the
     difference. So the features of a tree together save what the tree predicts better than its root,
-    which does not look at features.
+    which uses no features.
 
     Parameters
     ----------

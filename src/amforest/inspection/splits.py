@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from amforest.inspection.flat import flat_trees
 
-MOST_NAMED = 4  # categories of a side; of the others only the number is told
+MOST_NAMED = 4  # categories of a side; of the others only the number is printed
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 

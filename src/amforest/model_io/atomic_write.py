@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 
@@ -44,7 +44,7 @@ def write_atomically(path: Path, pieces: Iterable[bytes | memoryview]) -> str:
     with _errors_about(path):
         with suppress(FileNotFoundError):
             _refuse_all_but_files(os.stat(target), path)
-        with _opened(folder) as folder_fd:  # first, so that this cannot fail after the write
+        with _opened(folder) as sync:  # first, so that this cannot fail after the write
             try:
                 digest = _write(temporary, pieces)
                 os.replace(temporary, target)
@@ -52,7 +52,7 @@ def write_atomically(path: Path, pieces: Iterable[bytes | memoryview]) -> str:
                 with suppress(OSError):
                     os.unlink(temporary)
                 raise
-            os.fsync(folder_fd)
+            sync()
     return digest
 
 
@@ -72,6 +72,12 @@ def read_all(path: Path) -> bytes:
         text = f"File became shorter while being read: {len(data)} of {status.st_size} bytes"
         raise OSError(errno.EIO, text, os.fspath(path))
     return data
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the entries of a folder to disk, so that a new file in it stays there."""
+    with _opened(folder) as sync:
+        sync()
 
 
 def remove_stale(folder: Path, prefix: str) -> None:
@@ -118,10 +124,14 @@ def _errors_about(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(folder: str) -> Iterator[int]:
+def _opened(folder: Path) -> Iterator[Callable[[], None]]:
+    """Open a folder, and yield a function that syncs it; Windows has no such thing."""
+    if not hasattr(os, "O_DIRECTORY"):
+        yield lambda: None
+        return
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield fd
+        yield lambda: os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -131,8 +141,8 @@ def _open_privately(path: str, flags: int) -> int:
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    """Open a file, or a pipe without waiting for its writer."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    """Open a file, or a pipe without waiting for its writer; Windows has no pipes as files."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _refuse_all_but_files(status: os.stat_result, path: Path) -> None:

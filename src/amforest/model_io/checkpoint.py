@@ -225,7 +225,7 @@ class Checkpoint(Generic[Model]):
     def partial_fit(self, X: Any, y: Any, **how: Any) -> Self:
         """Learn a large batch in pieces, with a `step` after each; the result is the same.
 
-        After an error, `position` tells up to which row the batch was learned.
+        After an error, `position` is the row up to which the batch was learned.
 
         Parameters
         ----------

@@ -78,7 +78,7 @@ _FROZEN = "frozen."  # before the name of a frozen copy's model
 _FROZEN_CORE = ("n_numbers", "categories", "n_outputs", "n_samples")
 _FROZEN_TREES, _FROZEN_GROUPS = ("n_trees",), ("n_groups", "n_estimators")
 _EARLY = "early_"  # the arrays of rows that a regressor keeps until its step is settled
-_OTHERS = {"others": None}  # in the place of a category: that which stands for all others
+_OTHERS = {"others": None}  # instead of a category: the one for all others
 
 Arrays = Mapping[str, NDArray[Any]]
 Document = dict[str, Any]

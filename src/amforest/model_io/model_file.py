@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _DOCUMENT, _DIGEST = "amforest", "sha256"
-_BLANK = "0" * 64  # in the place of the digest, while it is computed
+_BLANK = "0" * 64  # instead of the digest, while it is computed
 _TEXT_BYTES = 8  # the length of a header, of which the last ones are 0
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from amforest.inspection import importances
 from amforest.plotting._model_data import check_forest, get_axes
 from amforest.plotting.colours import get_colour, get_ink
 
@@ -26,8 +27,9 @@ def plot_memory_weights(model: Any, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The longer a memory is, the darker is its area. Negative weights are below 0, in another
-        colour. Names are on the right, of areas that have room for one.
+        The longer a memory is, the darker is its area, and the nearer to 0; the lightest are the
+        regressions of an adaptive regressor. Negative weights are below 0, in another colour. Names
+        are on the right, of areas that have room for one.
 
     Examples
     --------
@@ -46,18 +48,19 @@ def plot_memory_weights(model: Any, *, ax: Axes | None = None) -> Axes:
             f"model is {type(model).__name__}, which has no memories; an adaptive forest has"
         )
     rows, weights = forest.memory_weights_history_
-    names = forest.memory_names_
+    names, layers = forest.memory_names_, _layers(forest)
     ax = get_axes(ax, (8.0, 3.4))
     ends: list[tuple[float, float, str]] = []  # of the layers at the last row
     for sign in (1, -1):
         base = np.zeros(len(rows))
-        for k, (name, values) in enumerate(zip(names, weights.T, strict=True)):
-            top = base + np.maximum(sign * values, 0)
-            colour, alpha = get_colour(0 if sign > 0 else 1), 0.9 - 0.75 * k / (len(names) - 1)
+        colour = get_colour(0 if sign > 0 else 1)
+        for k, alpha in layers:
+            top = base + np.maximum(sign * weights[:, k], 0)
             ax.fill_between(rows, sign * base, sign * top, color=colour, alpha=alpha, linewidth=0)
-            ax.plot(rows, sign * top, color=get_ink(), linewidth=0.3, alpha=0.5)
+            border = np.where(top > base, sign * top, np.nan)
+            ax.plot(rows, border, color=get_ink(), linewidth=0.3, alpha=0.5)
             if top[-1] > base[-1]:
-                ends.append((sign * base[-1], sign * top[-1], name))
+                ends.append((sign * base[-1], sign * top[-1], names[k]))
             base = top
     ax.axhline(0, color=get_ink(), linewidth=0.6)
     ax.set(xlim=(0, rows[-1]), xlabel="rows learned", ylabel="weight")
@@ -70,3 +73,12 @@ def plot_memory_weights(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.grid(axis="x", alpha=0.25, linewidth=0.6)
     return ax
+
+
+def _layers(forest: Any) -> list[tuple[int, float]]:
+    """Return the numbers of the memories, the longest first, and how dark they are."""
+    rows = importances(forest).memory_rows
+    rows = np.append(rows, np.zeros(len(forest.memory_names_) - len(rows)))  # of regressions
+    _, levels = np.unique(-rows, return_inverse=True)
+    opacities = 0.9 - 0.75 * levels / max(levels.max(), 1)
+    return [(k, float(opacities[k])) for k in np.argsort(levels, kind="stable").tolist()]

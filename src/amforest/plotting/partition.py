@@ -131,7 +131,7 @@ def _plot_mondrian(
 
 
 def _replace_ranges(forest: Estimator, table: Table) -> Table:
-    """Return the table with cells in the place of ranges, within the range of the data."""
+    """Return the table with cells instead of ranges, within the range of the data."""
     cells = table.copy()
     if not _is_unrestricted(forest):
         columns = {name: table[name] for name in table.dtype.names or ()}
@@ -157,7 +157,7 @@ def _draw_cells(ax: Axes, cells: Table, shades: Shades | None) -> None:
 
 def _draw_ranges(ax: Axes, table: Table) -> None:
     """Draw the boxes of the points that went through each node; a single point has none."""
-    has_box = (table["upper"] > table["lower"]).any(axis=1)  # NaN is no box either
+    has_box = (table["upper"] > table["lower"]).any(axis=1)  # NaN is not a box either
     for is_leaf in (False, True):
         nodes = table[has_box & ((table["left"] < 0) == is_leaf)]
         a, b = nodes["lower"].T, nodes["upper"].T

@@ -144,7 +144,7 @@ def draw_field(ax: Axes, sides: list[Floats], field: Floats, **style: Any) -> An
 
 
 def _draw_borders(ax: Axes, sides: list[Floats], best: NDArray[np.intp]) -> None:
-    """Draw lines around the most probable classes, which may look alike in grey."""
+    """Draw lines around the most probable classes, whose grey values may be alike."""
     classes = np.unique(best)
     for k in classes[: len(classes) - 1]:  # the last has no border but with others
         ax.contour(*sides, (best == k).astype(float), [0.5], colors=DARK, linewidths=0.7)

@@ -76,7 +76,7 @@ def plot_tree(
     matplotlib Axes
         A split is labelled, where there is room, with what is true on its left. Below a leaf, or
         what is cut off, is the number of its samples, and in regression the mean of their labels,
-        or of what a linear regression leaves over of these. The darker and broader a line, the
+        or of the residuals of a linear regression. The darker and broader a line, the
         larger the weight of the prunings that reach the node: those that end above it predict
         without it.
 

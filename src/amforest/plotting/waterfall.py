@@ -73,18 +73,20 @@ def plot_contributions(
     ax.plot([sums.base, sums.prediction], [0, n_bars + 1], "D", color=ink, markersize=5)
     for place, value, end in zip(places.tolist(), values.tolist(), ends.tolist(), strict=True):
         _write(ax, end, place, _signed(value), is_left=value < 0)
-    _write(ax, sums.base, 0, _rounded(sums.base), is_left=False)
+    # Beside the first and the last point there is no bar: their words go where there is room.
+    low, high = min(passed), max(passed)
+    middle = (low + high) / 2
+    _write(ax, sums.base, 0, _rounded(sums.base), is_left=sums.base > middle)
     words = _rounded(sums.prediction)
     if of_row.unit == "log-odds":
         words += f" (probability {expit(sums.prediction):.3g})"
-    is_left = n_bars > 0 and values[-1] < 0
+    is_left = sums.prediction > middle
     _write(ax, sums.prediction, n_bars + 1, words, is_left=is_left, weight="bold")
     names = ["base value", *(term.words for term in sums.terms), "prediction"]
     ax.set_yticks(range(n_bars + 2), names, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set(ylim=(n_bars + 1.6, -0.6))
     ax.set_xlabel(describe_output(of_row), parse_math=False)
-    low, high = min(passed), max(passed)
     room = ROOM * (high - low or 1.0)
     ax.set_xlim(low - room, high + room)
     for side in ("top", "right", "left"):

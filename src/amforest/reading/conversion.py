@@ -37,6 +37,8 @@ _ZONE = r"(?:Z|[+-]\d\d(?::?\d\d)?)"
 _DATE_OR_TIME = rf"^\d{{4}}-\d\d-\d\d([T ]\d\d(:?\d\d(:?\d\d(\.\d+)?)?)?{_ZONE}?)?$"
 _HAS_ZONE = rf"[T ]\d\d.*{_ZONE}$"
 _BEYOND_MICROSECONDS = r"(\.\d{6})\d+"
+_AMBIGUOUS = r"^\d{1,2}([/-]\d{1,2}[/-]|\.\d{1,2}\.)(\d{4}|\d\d)( |$)"
+_WITH_DOTS = r"^\d{1,2}\.\d{1,2}\.\d{4}( |$)"  # the day comes first where there are dots
 
 
 def parse_numbers(text: pa.Array) -> Converted:
@@ -98,11 +100,11 @@ def encode_categories(text: pa.Array) -> Converted:
 
 
 def parse_days(text: pa.Array) -> Converted:
-    """Parse text such as 2024-02-29 as date32; with a time of day it does not fit."""
+    """Parse text such as 2024-02-29 or 29.2.2024 as date32; with a time of day it does not fit."""
     try:
         return reject_outside_calendar(text.cast(DAY))
     except pa.ArrowInvalid:
-        text = strip_missing(text)
+        text = _start_with_years(strip_missing(text))
     fits = pc.match_substring_regex(text, r"^\d{4}-\d\d-\d\d$")
     values, is_bad = _cast_valid(pc.if_else(fits, text, None), DAY)
     return reject_outside_calendar(values, is_bad | ~np.asarray(fits.fill_null(True)))
@@ -115,7 +117,7 @@ def parse_times(text: pa.Array) -> Converted:
             return reject_outside_calendar(text.cast(kind).cast(TIME))
         except pa.ArrowInvalid:
             continue
-    text = strip_missing(text)
+    text = _start_with_years(strip_missing(text))
     fits = pc.match_substring_regex(text, _DATE_OR_TIME)
     text = pc.replace_substring_regex(pc.if_else(fits, text, None), _BEYOND_MICROSECONDS, r"\1")
     has_zone = pc.match_substring_regex(text, _HAS_ZONE)
@@ -123,6 +125,17 @@ def parse_times(text: pa.Array) -> Converted:
     local, is_bad_local = _cast_valid(pc.if_else(has_zone, None, text), TIME)
     is_bad = is_bad_in_utc | is_bad_local | ~np.asarray(fits.fill_null(True))
     return reject_outside_calendar(pc.coalesce(in_utc.cast(TIME), local), is_bad)
+
+
+def _start_with_years(text: pa.Array) -> pa.Array:
+    """Write dates such as 29.2.2024 as 2024-02-29; other text does not become a date by it."""
+    has_dots = pc.match_substring_regex(text, _WITH_DOTS)
+    if not pc.any(has_dots).as_py():
+        return text
+    padded = pc.replace_substring_regex(text, r"^(\d)\.", r"0\1.")
+    padded = pc.replace_substring_regex(padded, r"^(\d\d\.)(\d)\.", r"\10\2.")
+    dates = pc.replace_substring_regex(padded, r"^(\d\d)\.(\d\d)\.(\d{4})", r"\3-\2-\1")
+    return pc.if_else(has_dots, dates, text)
 
 
 def reject_outside_calendar(values: pa.Array, is_bad: Mask | None = None) -> Converted:
@@ -159,9 +172,18 @@ def explain_number(text: str) -> str:
 
 def explain_date(text: str, kind: str) -> str:
     """Explain why a text is not a value of a column of dates."""
-    if kind == "date" and re.match(r"\s*\d{4}-\d\d-\d\d[T ]\d", text):
+    if kind == "date" and re.match(r"\s*(\d{4}-\d\d-\d\d|\d\d?\.\d\d?\.\d{4})[T ]\d", text):
         return "has a time of day, unlike the other dates of this column"
     return "is not a date such as 2024-02-29" + ("T12:30:00" if kind == "datetime" else "")
+
+
+def find_ambiguous_date(text: pa.Array) -> str | None:
+    """Return the first value if most are dates such as 3/4/2024, whose month may be 3 or 4."""
+    is_date = pc.match_substring_regex(text, _AMBIGUOUS)
+    if pc.sum(is_date).as_py() <= (len(text) - text.null_count) / 2:
+        return None
+    first: str = text.filter(is_date)[0].as_py()
+    return first
 
 
 def expand_dates(table: pa.RecordBatch) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from amforest.reading.sources import ByteReader, StreamError
 DELIMITERS = ",;\t|"  # that are detected, in this order
 _NAMES = {"tab": "\t", r"\t": "\t"}
 _HEAD = 4  # bytes that show an encoding
-_BAD = "\udcff"  # in the place of bytes that cannot be decoded; it is not UTF-8 either
+_BAD = "\udcff"  # replaces bytes that cannot be decoded; it is not UTF-8 either
 
 _FITTING = 0.9  # the least fraction of values that are numbers with decimal commas
 _EXPONENT = r"([eE][+-]?\d+)?"
@@ -218,7 +218,7 @@ class Decimals:
     notes: tuple[str, ...] = ()
 
     def convert(self, name: str, text: pa.Array) -> pa.Array:
-        """Return the text of a column with points in the place of decimal commas."""
+        """Return the text of a column with decimal points instead of commas."""
         is_unchanged = not self.is_comma or name in self.with_points
         return text if is_unchanged else convert_commas(text)
 

@@ -15,6 +15,7 @@ from amforest.reading.conversion import (
     encode_categories,
     explain_date,
     explain_number,
+    find_ambiguous_date,
     parse_bools,
     parse_days,
     parse_numbers,
@@ -212,11 +213,43 @@ def infer_column(
     unquoted = text if is_quoted is None else pc.if_else(pa.array(is_quoted), None, text)
     kind, fraction = _best_kind(text, unquoted, n_known)
     if fraction < _FITTING:
-        note = f"column {name!r}: {fraction:.0%} of the first values are of kind {kind}; "
-        note += "read as category"
-        return describe_column(name, "category", text), note if fraction >= 0.5 else None
-    note = f"column {name!r} is read as {kind}, but {1 - fraction:.1%} of the first values are not"
-    return describe_column(name, kind, text), note if fraction < 1 else None
+        misfit = _first_misfit(kind, text, unquoted) if fraction >= 0.5 else ""
+        note = _note_on_category(name, kind, fraction, misfit, text)
+        return describe_column(name, "category", text), note
+    note = None
+    if fraction < 1:
+        misfit = _first_misfit(kind, text, unquoted)
+        note = (
+            f"column {name!r} is read as {kind}, and rows are rejected whose value is none, such "
+            f"as {misfit!r} ({1 - fraction:.1%} of the first values); --types "
+            f"{name}=category keeps them"
+        )
+    return describe_column(name, kind, text), note
+
+
+def _note_on_category(
+    name: str, kind: str, fraction: float, misfit: str, text: pa.Array
+) -> str | None:
+    """Return a doubt about a column of text, of which a fraction is of another kind."""
+    if (date := find_ambiguous_date(text)) is not None:
+        return (
+            f"column {name!r} is read as category: dates such as {shorten(date, _VALUE_LENGTH)!r} "
+            "may begin with the day or the month; write 2024-02-29 or 29.02.2024"
+        )
+    if not misfit:
+        return None
+    return (
+        f"column {name!r} is read as category: {fraction:.0%} of the first values are of kind "
+        f"{kind}, others are not, such as {misfit!r}; --types {name}={kind} rejects their rows"
+    )
+
+
+def _first_misfit(kind: str, text: pa.Array, unquoted: pa.Array) -> str:
+    """Return the first value that is not of a kind."""
+    is_date = kind in ("date", "datetime")
+    values, _ = parse_times(text) if is_date else _PARSERS[kind](unquoted)
+    is_misfit = pc.and_(pc.is_null(values), pc.is_valid(text))
+    return shorten(text.filter(is_misfit)[0].as_py(), _VALUE_LENGTH)
 
 
 def _best_kind(text: pa.Array, unquoted: pa.Array, n_known: int) -> tuple[str, float]:

@@ -290,7 +290,7 @@ class ByteReader:
 
 def _poll(raw: Any) -> Any:
     """Return a poll object for a pipe; None if the platform or the object supports none."""
-    if not hasattr(select, "poll") or not hasattr(raw, "fileno"):
+    if sys.platform == "win32" or not hasattr(raw, "fileno"):
         return None
     try:
         poll = select.poll()

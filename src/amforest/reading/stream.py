@@ -369,7 +369,7 @@ class Stream:
             with suppress(EmptyFileError), closing(_open_reader(file, self._options)) as reader:
                 self._check_names(reader, names)
                 columns, notes = reader.infer_columns(names, self._options.types)
-        self._notes += notes
+        self._notes += [*self._fresh_notes(first), *notes]  # how the file is read comes first
         return columns
 
     def _check_other_files(self, names: Sequence[str]) -> None:

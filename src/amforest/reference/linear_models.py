@@ -48,10 +48,10 @@ class LinearBase:
 def fit_base(
     x: Floats, y: Reals, weight: Reals, is_fitted: NDArray[np.bool_]
 ) -> tuple[LinearBase, Reals]:
-    """Return the ridge regression, of penalty 5, and what it leaves over of each label.
+    """Return the ridge regression, of penalty 5, and the residual of each label.
 
-    A row leaves over what the regression without it would: e / (1 - h), 1 - h >= 0.05. Rows that
-    are not fitted only widen the ranges.
+    The residual of a row is that of the regression without it: e / (1 - h), 1 - h >= 0.05. Rows
+    that are not fitted only widen the ranges.
     """
     values, w = x.astype(np.float64), np.where(is_fitted, weight, 0.0)
     total, labels = w.sum() or 1.0, y - y[0]

@@ -36,7 +36,7 @@ class Group:
     memory: int | None = None
     is_honest: bool = False  # some rows choose splits, the others are charged
     is_plain: bool = False  # labels choose no splits
-    has_base: bool = False  # trees learn what a linear regression leaves over
+    has_base: bool = False  # trees learn the residuals of a linear regression
 
 
 @dataclass
@@ -184,7 +184,7 @@ def work_for(n_late: int, n_spare: int) -> int:
 
 @dataclass
 class ForestTree:
-    """A tree that sees categories as numbers, and learns what its base leaves over."""
+    """A tree that sees categories as numbers, and learns the residuals of its base."""
 
     tree: Tree
     numbers: Numbers

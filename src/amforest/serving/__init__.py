@@ -9,7 +9,7 @@ The modules of the server, in the order in which they import each other:
 - `pending_labels`, `journal`, `model_store`: rows that wait for labels; what survives a crash
 - `measurements`, `writer`: figures for Prometheus and pages; the one thread that learns
 - `answers`, `api_schema`, `application`: predictions as JSON; OpenAPI; the routes
-- `history`, `live_events`, `web_files`, `live_page`: the page at / and what it is told
+- `history`, `live_events`, `web_files`, `live_page`: the page at / and its events
 - `playground_session`, `playground`: the page of `amforest playground`
 - `http_protocol`, `server`: the socket, signals, and the end
 """

@@ -17,7 +17,7 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="amforest"'}
 
 @dataclass(frozen=True, repr=False)
 class Access:
-    """What the server asks of a request before it reads its body.
+    """What the server requires of a request before it reads its body.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The routes: what each request does.
+"""The application: its routes, and their description as OpenAPI.
 
 Pages and other transports plug in here: `Service` has all they need (the writer, the measurements,
 the rows that wait for labels), and `build_application` takes further routers.
@@ -6,292 +6,27 @@ the rows that wait for labels), and `build_application` takes further routers.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import time
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-import orjson
 from fastapi import APIRouter, FastAPI
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from amforest.serving import api_schema
-from amforest.serving.access import Access
 from amforest.serving.api_page import add_api_page
-from amforest.serving.bodies import ARROW, find_format, parse_object, parse_rows
-from amforest.serving.limits import Limits, read_body
-from amforest.serving.measurements import CONTENT_TYPE, Measurements
-from amforest.serving.pending_labels import PendingLabels
-from amforest.serving.problems import Problem
-from amforest.serving.row_conversion import Values
-from amforest.serving.served_model import Explained, Predicted, ServedModel
-from amforest.serving.writer import Job, Writer, convert_labelled
-
-SMALL = 8_192  # bytes of a body that are handled at once: a thread takes longer to start
-MOST_EXPLAINED = 1_000_000  # contributions in an answer
-AnyService = TypeVar("AnyService", bound="Protected")
-Handler = Callable[["Service", Request], Awaitable[Response]]
-
-logger = logging.getLogger("amforest.serving")
-
-
-class Protected(Protocol):
-    """What answers requests: it counts them, and says who may send them."""
-
-    @property
-    def measurements(self) -> Measurements:
-        """Where requests are counted."""
-
-    @property
-    def access(self) -> Access:
-        """Who may do what."""
-
-
-@dataclass
-class Service:
-    """What the routes work with.
-
-    Attributes
-    ----------
-    writer : Writer
-        Learns; its `served` is the model, or None before the first rows.
-    measurements : Measurements
-    pending : PendingLabels
-    limits : Limits
-    access : Access
-    """
-
-    writer: Writer
-    measurements: Measurements
-    pending: PendingLabels
-    limits: Limits
-    access: Access
-    _tasks: set[Any] = field(default_factory=set)
-
-    def model(self) -> ServedModel:
-        """Return the model; `Problem` 409 if it cannot predict yet."""
-        served = self.writer.served
-        if served is None or not served.can_predict:
-            raise Problem(409, "the model has learned nothing yet: send rows to /learn first")
-        return served
-
-
-def json_response(value: Any, status: int = 200) -> Response:
-    """Return an answer in JSON."""
-    return Response(orjson.dumps(value), status, media_type="application/json")
-
-
-# Predictions
-
-
-async def predict(service: Service, request: Request) -> Response:
-    """Predict rows."""
-    served = service.model()
-    format = find_format(request.headers.get("content-type"))  # noqa: A001
-    body = await read_body(request, service.limits)
-    if len(body) <= SMALL and format != ARROW:
-        predicted, rows = _predict(service, served, body, format)
-    else:
-        predicted, rows = await asyncio.to_thread(_predict, service, served, body, format)
-    answer: dict[str, Any] = {
-        "ids": service.pending.add(rows),
-        "predictions": predicted.values,
-    }
-    if predicted.probabilities is not None:
-        names = predicted.names or []
-        answer["probabilities"] = [
-            dict(zip(names, row, strict=True)) for row in predicted.probabilities
-        ]
-    if predicted.intervals is not None:
-        answer["intervals"] = predicted.intervals
-    service.measurements.n_predicted.inc(len(rows))
-    return json_response(answer)
-
-
-def _predict(
-    service: Service,
-    served: ServedModel,
-    body: bytes,
-    format: str,  # noqa: A002
-) -> tuple[Predicted, list[Values]]:
-    given = parse_rows(body, format, service.limits, with_labels=False)
-    if given.rows is not None and len(given.rows) == 1:
-        values = served.rows.convert_row(given.rows[0])
-        return served.predict_one(values), [values]
-    if given.rows is None:
-        table, _ = served.rows.convert_arrow(given.arrow or b"", has_labels=False)
-    else:
-        table = served.rows.convert_rows(given.rows)
-    return served.predict(table), served.rows.values_of(table)
-
-
-async def explain(service: Service, request: Request) -> Response:
-    """Tell what each column contributes to the predictions of rows."""
-    served = service.model()
-    format = find_format(request.headers.get("content-type"))  # noqa: A001
-    body = await read_body(request, service.limits)
-    explained = await asyncio.to_thread(_explain, service, served, body, format)
-    return json_response(
-        {
-            "unit": explained.unit,
-            "bases": explained.bases,
-            "contributions": explained.contributions,
-        }
-    )
-
-
-def _explain(
-    service: Service,
-    served: ServedModel,
-    body: bytes,
-    format: str,  # noqa: A002
-) -> Explained:
-    given = parse_rows(body, format, service.limits, with_labels=False)
-    if given.rows is None:
-        table, _ = served.rows.convert_arrow(given.arrow or b"", has_labels=False)
-    else:
-        table = served.rows.convert_rows(given.rows)
-    n_values = len(served.scheme.names) * max(len(served.classes or ()), 1)
-    if len(table) * n_values > MOST_EXPLAINED:
-        raise Problem(
-            413,
-            f"the request has {len(table):,} rows with {n_values:,} contributions each; the limit "
-            f"is {MOST_EXPLAINED:,} in all: send several requests",
-            field="rows",
-        )
-    return served.explain(table)
-
-
-# Learning
-
-
-async def learn(service: Service, request: Request) -> Response:
-    """Learn rows."""
-    waits = request.query_params.get("wait", "true")
-    if waits not in ("true", "false"):
-        raise Problem(422, f"wait is {waits[:100]!r}; expected true or false", field="wait")
-    format = find_format(request.headers.get("content-type"))  # noqa: A001
-    body = await read_body(request, service.limits)
-    if len(body) <= SMALL:
-        job = _read_job(service, body, format)
-    else:
-        job = await asyncio.to_thread(_read_job, service, body, format)
-    return await _learn(service, job, waits=waits == "true")
-
-
-def _read_job(service: Service, body: bytes, format: str) -> Job:  # noqa: A002
-    given = parse_rows(body, format, service.limits, with_labels=True)
-    served = service.writer.served
-    if served is None:
-        return Job(1 if given.rows is None else len(given.rows), given)
-    entry = convert_labelled(served, given)
-    return Job(len(entry[0]), None, entry)
-
-
-async def _learn(service: Service, job: Job, *, waits: bool = True) -> Response:
-    service.writer.put(job)
-    if waits:
-        n_samples = await asyncio.wrap_future(job.learned)
-        return json_response({"learned": job.n_rows, "samples": n_samples})
-    if service.writer.is_durable or job.given is not None:
-        await asyncio.wrap_future(job.recorded)
-    return json_response({"queued": job.n_rows}, 202)
-
-
-async def label(service: Service, request: Request) -> Response:
-    """Learn the labels of rows that were predicted before."""
-    served = service.model()
-    if find_format(request.headers.get("content-type")) != "json":
-        raise Problem(415, "expected application/json", field="Content-Type")
-    given = parse_object(await read_body(request, service.limits), ("id", "ids", "label", "labels"))
-    ids, labels, place = _split_labels(given)
-    service.limits.check_rows(len(ids))
-    encoded = served.rows.convert_labels(labels, place)
-    rows = service.pending.take(ids)
-    job = Job(len(rows), None, (served.rows.table_of(rows), encoded))
-    try:
-        return await _learn(service, job)
-    except BaseException:
-        if job.learned.done():  # it failed: the label may come again
-            service.pending.put_back(ids, rows)
-        raise
-
-
-def _split_labels(given: dict[str, Any]) -> tuple[list[str], list[Any], str]:
-    """Return ids, labels, and where the labels are."""
-    is_one = given.keys() == {"id", "label"}
-    if not is_one and given.keys() != {"ids", "labels"}:
-        raise Problem(422, "expected id and label, or ids and labels", field="id")
-    ids, labels = ([given["id"]], [given["label"]]) if is_one else (given["ids"], given["labels"])
-    for name, values in (("ids", ids), ("labels", labels)):
-        if not isinstance(values, list):
-            raise Problem(422, f"{name} must be a list", field=name)
-    if len(ids) != len(labels):
-        raise Problem(
-            422, f"labels has {len(labels):,} entries, ids has {len(ids):,}", field="labels"
-        )
-    if not all(isinstance(value, str) for value in ids):
-        raise Problem(422, "an id must be text, as /predict returned it", field="id")
-    return ids, labels, "label" if is_one else "labels[{}]"
-
-
-# Descriptions
-
-
-async def describe_model(service: Service, request: Request) -> Response:
-    """Return the schema, the classes, the parameters, the counts and the size."""
-    return json_response(await asyncio.to_thread(_describe, service))
-
-
-def _describe(service: Service) -> dict[str, Any]:
-    writer, served = service.writer, service.writer.served
-    described: dict[str, Any] = {
-        "version": version("amforest"),
-        "model": None,
-        "notes": writer.notes,
-        "queue_rows": writer.n_waiting,
-        "pending_labels": len(service.pending),
-    }
-    if served is None:
-        return described
-    described |= served.describe()
-    return described
-
-
-async def show_figures(service: Service, request: Request) -> Response:
-    """Return figures for Prometheus."""
-    figures = await asyncio.to_thread(service.measurements.to_prometheus)
-    return Response(figures, headers={"content-type": CONTENT_TYPE})
-
-
-async def show_health(service: Service, request: Request) -> Response:
-    """Tell that the process answers."""
-    return json_response({"status": "ok"})
-
-
-async def show_readiness(service: Service, request: Request) -> Response:
-    """Tell whether rows are learned."""
-    if not service.writer.is_alive:
-        raise Problem(503, "the server does not learn: it is shutting down, or was out of memory")
-    served = service.writer.served
-    can_predict = served is not None and served.can_predict
-    return json_response({"status": "ready", "can_predict": can_predict})
-
-
-async def snapshot(service: Service, request: Request) -> Response:
-    """Return the model file."""
-    data = await asyncio.wrap_future(service.writer.call(service.writer.to_bytes))
-    headers = {"content-disposition": 'attachment; filename="model.amf"'}
-    return Response(data, headers=headers, media_type="application/octet-stream")
-
-
-# The application
+from amforest.serving.description_routes import (
+    describe_model,
+    show_figures,
+    show_health,
+    show_readiness,
+    snapshot,
+)
+from amforest.serving.endpoints import build_endpoint, protect
+from amforest.serving.learning_routes import label, learn
+from amforest.serving.prediction_routes import explain, predict
+from amforest.serving.service import Handler, Service
 
 
 @dataclass(frozen=True)
@@ -403,52 +138,6 @@ def build_application(service: Service, routers: Iterable[APIRouter] = ()) -> AS
     return protect(app, service.access)
 
 
-def protect(app: FastAPI, access: Access) -> ASGIApp:
-    """Return an application that checks hosts, and whose errors are problems in JSON."""
-
-    @app.exception_handler(HTTPException)
-    async def refuse(request: Request, error: HTTPException) -> Response:
-        if error.status_code == 404:
-            text = f"there is no {request.url.path[:200]!r}: see / and /docs"
-        elif error.status_code == 405:
-            allowed = (error.headers or {}).get("Allow", "another method")
-            text = f"{request.url.path[:200]} does not take {request.method}: use {allowed}"
-        else:
-            text = str(error.detail)
-        return Problem(error.status_code, text, headers=error.headers).to_response()
-
-    return _Guard(app, access)
-
-
-def build_endpoint(
-    service: AnyService,
-    path: str,
-    handler: Callable[[AnyService, Request], Awaitable[Response]],
-    needs: str | None,
-) -> Callable[[Request], Awaitable[Response]]:
-    """Return what answers the requests of a path: it checks tokens, and turns errors to answers."""
-    measurements, access = service.measurements, service.access
-
-    async def endpoint(request: Request) -> Response:
-        start = time.perf_counter()
-        try:
-            if needs is not None:
-                access.check_token(request.headers, may_only_predict=needs == "predict")
-            return await handler(service, request)
-        except Problem as problem:
-            measurements.reject(path, problem.status, problem.field, problem.detail)
-            return problem.to_response()
-        except Exception:
-            logger.exception("%s failed", path)
-            failure = Problem(500, "an error of the server, which its log describes")
-            measurements.reject(path, 500, None, failure.detail)
-            return failure.to_response()
-        finally:
-            measurements.observe(path, time.perf_counter() - start)
-
-    return endpoint
-
-
 def _describe_api(app: FastAPI, service: Service) -> dict[str, Any]:
     """Return the document of OpenAPI."""
     paths: dict[str, Any] = {}
@@ -476,28 +165,4 @@ def _describe_api(app: FastAPI, service: Service) -> dict[str, Any]:
         "info": {"title": app.title, "version": app.version, "description": app.description},
         "paths": paths,
         "components": components,
-    }
-
-
-class _Guard:
-    """Checks the host of every request, and adds headers to every answer."""
-
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._access.hosts is not None:
-            try:
-                self._access.check_host(_headers_of(scope))
-            except Problem as problem:
-                await problem.to_response()(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-
-def _headers_of(scope: Scope) -> dict[str, str]:
-    return {
-        name.decode("latin-1"): value.decode("latin-1")
-        for name, value in scope["headers"]
-        if name == b"host"
     }

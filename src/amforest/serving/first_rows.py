@@ -1,4 +1,4 @@
-"""Models to start with: from a file, or new ones whose columns the first rows tell."""
+"""Models to start with: from a file, or new ones whose columns are inferred from the first rows."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ def describe_columns(model: Any, target: str) -> Scheme:
     """
     if not model.__sklearn_is_fitted__():
         raise ValueError(
-            "the model has learned nothing, so its columns are not known: leave MODEL out, or "
-            "train it first"
+            "the model has learned nothing, so its columns are not known: omit MODEL, or train "
+            "it first"
         )
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     names = names or [f"x{j}" for j in range(model.n_features_in_)]

@@ -1,4 +1,4 @@
-"""HTTP/1.1 of uvicorn, with limits for the head of a request."""
+"""HTTP/1.1 of uvicorn, with limits for connections and for the head of a request."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 20.0  # in which the head of a request must arrive
 HEAD_BYTES = 2**16
+MOST_CONNECTIONS = 1_000  # that are open at once
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """Closes connections whose next head is too large, or comes too slowly."""
+    """Closes connections beyond a number, and those whose next head is too large or too slow."""
 
     _timer: asyncio.TimerHandle | None = None
     _n_head_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
-        """Wait for the first head."""
+        """Wait for the first head, unless there are too many connections."""
         super().connection_made(transport)
-        self._await_head()
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.close()
+        else:
+            self._await_head()
 
     def data_received(self, data: bytes) -> None:
         """Count the bytes of a head."""
@@ -31,7 +35,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._close_for_head()
 
     def on_message_begin(self) -> None:
-        """Wait for the head of a further request, but not for ever."""
+        """Wait for the head of a further request, for a limited time."""
         super().on_message_begin()
         if self._timer is None:
             self._await_head()

@@ -7,16 +7,19 @@ written when the machine stopped are recognised by their header, and were never 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from amforest.model_io.atomic_write import sync_folder
+from amforest.model_io.file_lock import lock_file
+
 MAGIC = b"AMFJRNL1"
 _HEADER = struct.Struct("<QII")  # number of the entry, length of its bytes, CRC-32
 _LARGEST = 2**31
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)  # of Windows
 
 
 class Journal:
@@ -36,12 +39,10 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         is_new = not path.exists()
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        self._fd = os.open(path, _FLAGS, 0o600)
+        if not lock_file(self._fd):
             os.close(self._fd)
-            raise ValueError(f"{path} is in use by another server") from None
+            raise ValueError(f"{path} is in use by another server")
         self.n_dropped = 0
         self._is_broken = False
         self._end = os.fstat(self._fd).st_size
@@ -50,11 +51,11 @@ class Journal:
             self._write(MAGIC)
             self.n_dropped = 0 if is_new else self._end
             self._end = len(MAGIC)
-        elif os.pread(self._fd, len(MAGIC), 0) != MAGIC:
+        elif self._read_bytes(len(MAGIC), 0) != MAGIC:
             os.close(self._fd)
-            raise ValueError(f"{path} is no journal of `amforest serve`: move it away")
+            raise ValueError(f"{path} is not a journal of `amforest serve`: move it away")
         if is_new:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
 
     def entries(self) -> Iterator[tuple[int, bytes]]:
         """Yield the number and the bytes of each whole entry; what follows the last one is cut."""
@@ -103,32 +104,33 @@ class Journal:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self._fd, rest) :]
-        os.fdatasync(self._fd)
+        _sync_data(self._fd)
 
     def _cut(self, size: int) -> None:
         os.ftruncate(self._fd, size)
         os.fsync(self._fd)
 
     def _read(self, position: int, size: int) -> tuple[int, bytes] | None:
-        head = os.pread(self._fd, _HEADER.size, position)
+        head = self._read_bytes(_HEADER.size, position)
         if len(head) < _HEADER.size:
             return None
         number, length, checksum = _HEADER.unpack(head)
         if length > min(size - position - _HEADER.size, _LARGEST):
             return None
-        data = os.pread(self._fd, length, position + _HEADER.size)
+        data = self._read_bytes(length, position + _HEADER.size)
         if len(data) < length or _checksum(number, data) != checksum:
             return None
         return number, data
+
+    def _read_bytes(self, length: int, position: int) -> bytes:
+        os.lseek(self._fd, position, os.SEEK_SET)  # writing appends, wherever that is
+        return os.read(self._fd, length)
 
 
 def _checksum(number: int, data: bytes) -> int:
     return zlib.crc32(data, zlib.crc32(number.to_bytes(8, "little")))
 
 
-def _sync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def _sync_data(fd: int) -> None:
+    """Write a file to disk; without its times where the system can tell them apart."""
+    getattr(os, "fdatasync", os.fsync)(fd)

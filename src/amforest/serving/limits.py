@@ -9,6 +9,10 @@ from starlette.requests import ClientDisconnect, Request
 
 from amforest.serving.problems import Problem
 
+SMALL_BODY = 2**16  # bytes
+LARGE_BODIES = 8  # of the largest size that are in memory at once
+_HELD = "amforest.held_bytes"  # in the scope of a request
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -24,10 +28,10 @@ class Limits:
         Of the model.
     queue_rows : int
         That wait to be learned.
+    queue_bytes : int
+        Of these rows.
     body_seconds : float
         In which a body must arrive.
-    connections : int
-        At once.
     """
 
     body_bytes: int = 32 * 2**20
@@ -36,8 +40,8 @@ class Limits:
     text_length: int = 1_000
     classes: int = 1_000
     queue_rows: int = 200_000
+    queue_bytes: int = 2**29
     body_seconds: float = 60.0
-    connections: int = 1_000
 
     def check_rows(self, n_rows: int) -> None:
         """Refuse a request without rows, or with too many."""
@@ -62,28 +66,65 @@ class Limits:
             )
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
-    """Return the body; stop as soon as it is too large, or comes too slowly."""
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > limits.body_bytes:
-        raise _too_large(limits)
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(limits.body_seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > limits.body_bytes:
-                    raise _too_large(limits)
-                parts.append(part)
-    except TimeoutError:
-        raise Problem(
-            408,
-            f"the body did not arrive within {limits.body_seconds:g} s",
-            headers={"Connection": "close"},
-        ) from None
-    except ClientDisconnect:
-        raise Problem(400, "the connection was closed before the body arrived") from None
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+class BodyReader:
+    """Reads bodies, and bounds the memory of all that are read or handled at once.
+
+    Each connection could otherwise hold a body of the largest size. Small bodies are always read:
+    their memory is bounded by the number of connections.
+
+    Attributes
+    ----------
+    n_held : int
+        Bytes of the large bodies whose requests are not answered yet.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._most_held = LARGE_BODIES * limits.body_bytes
+        self.n_held = 0
+
+    async def read(self, request: Request) -> bytes:
+        """Return the body; stop as soon as it is too large, or comes too slowly."""
+        limits = self._limits
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length) > limits.body_bytes:
+            raise _too_large(limits)
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(limits.body_seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > limits.body_bytes:
+                        raise _too_large(limits)
+                    if size > SMALL_BODY:
+                        self._hold(request, size)
+                    parts.append(part)
+        except TimeoutError:
+            raise Problem(
+                408,
+                f"the body did not arrive within {limits.body_seconds:g} s",
+                headers={"Connection": "close"},
+            ) from None
+        except ClientDisconnect:
+            raise Problem(400, "the connection was closed before the body arrived") from None
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _hold(self, request: Request, size: int) -> None:
+        """Count the bytes of a body that has grown; `Problem` 429 if there is no room for it."""
+        before = request.scope.get(_HELD, 0)
+        if self.n_held + size - before > self._most_held:
+            raise Problem(
+                429,
+                f"other large bodies are being read, of {self.n_held:,} bytes in all: send this "
+                "one again later",
+                headers={"Retry-After": "1", "Connection": "close"},
+            )
+        request.scope[_HELD] = size
+        self.n_held += size - before
+
+    def release(self, request: Request) -> None:
+        """Count the body no more, because its request is answered."""
+        self.n_held -= request.scope.pop(_HELD, 0)
 
 
 def _too_large(limits: Limits) -> Problem:

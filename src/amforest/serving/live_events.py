@@ -14,10 +14,10 @@ import orjson
 from prometheus_client import Counter
 
 from amforest.inspection import importances
-from amforest.serving.application import Service
 from amforest.serving.history import History
 from amforest.serving.problems import Problem
 from amforest.serving.served_model import ServedModel
+from amforest.serving.service import Service
 
 MOST_PAGES = 100  # that are open at once
 MOST_REFUSED = 12  # refused requests in an event
@@ -29,7 +29,7 @@ logger = logging.getLogger("amforest.serving")
 
 
 class LiveEvents:
-    """Samples a server once a second, and tells open pages.
+    """Samples a server once a second, and sends events to open pages.
 
     A thread of its own takes the samples: it waits for the model like a prediction does, and what
     learns or predicts never waits for it. An event is encoded once for all pages. A page that reads
@@ -67,7 +67,7 @@ class LiveEvents:
 
     async def stream(self) -> AsyncIterator[bytes]:
         """Return the events of a page: the past, then what is new, until the server ends."""
-        news = self._open_page()
+        wake = self._open_page()
         try:
             seen: dict[str, int] = {}
             yield encode_event("history", self.history.to_json())
@@ -76,10 +76,10 @@ class LiveEvents:
                     if seen.get(name) != number:
                         seen[name] = number
                         yield event
-                await news.wait()
-                news.clear()
+                await wake.wait()
+                wake.clear()
         finally:
-            self._pages.discard(news)
+            self._pages.discard(wake)
 
     def check_room(self) -> None:
         """Refuse a page too many."""
@@ -94,13 +94,13 @@ class LiveEvents:
 
     def _open_page(self) -> asyncio.Event:
         self._loop = asyncio.get_running_loop()
-        news = asyncio.Event()
-        self._pages.add(news)
-        return news
+        wake = asyncio.Event()
+        self._pages.add(wake)
+        return wake
 
     def _wake_pages(self) -> None:
-        for news in self._pages:
-            news.set()
+        for wake in self._pages:
+            wake.set()
 
     # The thread
 
@@ -181,7 +181,7 @@ def _figures_of(served: ServedModel) -> dict[str, Any]:
 
 
 def _signature_of(served: ServedModel) -> dict[str, Any]:
-    """Return what a page must know to read points; when it changes, the page asks for /model."""
+    """Return what a page needs to read points; when it changes, the page requests /model."""
     model = served.model
     return {
         "model": type(model).__name__,

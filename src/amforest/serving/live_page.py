@@ -6,8 +6,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from amforest.serving.application import Service, build_endpoint
+from amforest.serving.endpoints import build_endpoint
 from amforest.serving.live_events import LiveEvents
+from amforest.serving.service import Service
 from amforest.serving.web_files import file_routes
 
 FILES = {

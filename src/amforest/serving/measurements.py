@@ -74,7 +74,7 @@ class Measurements:
         self._by_path: dict[str, Any] = {}
 
     def add_gauge(self, name: str, text: str, read: Callable[[], float | None]) -> None:
-        """Add a figure that is read when it is asked for; None is shown as NaN."""
+        """Add a figure that is read when it is requested; None is shown as NaN."""
 
         def value() -> float:
             now = read()

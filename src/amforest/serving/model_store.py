@@ -124,10 +124,10 @@ class ModelStore:
         """Return whether a checkpoint is due."""
         if self._checkpoint is None:
             return False
-        return self.has_news and (self._checkpoint.is_due or self.seconds_left() <= 0)
+        return self.has_unsaved_rows and (self._checkpoint.is_due or self.seconds_left() <= 0)
 
     @property
-    def has_news(self) -> bool:
+    def has_unsaved_rows(self) -> bool:
         """Whether the model has learned rows that no checkpoint has."""
         return self._checkpoint is not None and self.sequence > self._saved
 
@@ -157,7 +157,7 @@ class ModelStore:
     def close(self) -> None:
         """Save what is new, and close the files."""
         try:
-            if self.has_news:
+            if self.has_unsaved_rows:
                 self.save()
         finally:
             self.close_files()

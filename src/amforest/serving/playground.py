@@ -14,13 +14,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from amforest.serving.access import LOOPBACK, Access
-from amforest.serving.application import build_endpoint, json_response, protect
 from amforest.serving.bodies import parse_object
-from amforest.serving.limits import Limits, read_body
+from amforest.serving.endpoints import build_endpoint, protect
+from amforest.serving.limits import BodyReader, Limits
 from amforest.serving.measurements import Measurements
 from amforest.serving.playground_session import HALF, NAMES, VIEWS, PlaygroundSession
 from amforest.serving.problems import Problem
 from amforest.serving.server import configure, listen, run_until_signal
+from amforest.serving.service import json_response
 from amforest.serving.web_files import file_routes
 
 HOST = "127.0.0.1"
@@ -44,13 +45,13 @@ class Playground:
 
     Attributes
     ----------
-    limits : Limits
+    bodies : BodyReader
     access : Access
     measurements : Measurements
     """
 
     def __init__(self) -> None:
-        self.limits = Limits(body_bytes=2_000)
+        self.bodies = BodyReader(Limits(body_bytes=2_000))
         self.access = Access(hosts=LOOPBACK)
         self.measurements = Measurements()
         self._sessions: OrderedDict[str, PlaygroundSession] = OrderedDict()
@@ -78,7 +79,7 @@ def play(port: int) -> None:
 
 
 def build_playground(playground: Playground) -> ASGIApp:
-    """Return the application: the files of the page, and what it asks for."""
+    """Return the application: the files of the page, and its requests."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.router.routes.extend(file_routes(FILES))
     for path, handler in (("/start", start), ("/learn", learn), ("/click", click), ("/show", show)):
@@ -126,7 +127,7 @@ async def _read(playground: Playground, request: Request, *names: str) -> dict[s
     # A page of another site cannot send this type without asking first.
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise Problem(415, "expected application/json", field="Content-Type")
-    return parse_object(await read_body(request, playground.limits), names)
+    return parse_object(await playground.bodies.read(request), names)
 
 
 async def _answer(

@@ -185,7 +185,7 @@ class ServedModel:
         return list(given)
 
     def _classified(self, labels: Any, probabilities: NDArray[np.float64]) -> Predicted:
-        """Return the predictions of probabilities, whose number of columns tells the classes."""
+        """Return the predictions of probabilities: their number of columns gives the classes."""
         classes = labels.first(probabilities.shape[1])[0]
         shown, names = self._show(classes)
         best = decide(probabilities, self.model.threshold).tolist()

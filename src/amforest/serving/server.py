@@ -16,9 +16,10 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.server import HANDLED_SIGNALS
 
 from amforest.serving.access import LOOPBACK, Access
-from amforest.serving.application import Service, build_application
+from amforest.serving.application import build_application
 from amforest.serving.first_rows import NewModel, load_model
 from amforest.serving.http_protocol import LimitedProtocol
 from amforest.serving.limits import Limits
@@ -27,10 +28,13 @@ from amforest.serving.live_page import build_page
 from amforest.serving.measurements import Measurements
 from amforest.serving.model_store import ModelStore
 from amforest.serving.pending_labels import PendingLabels
+from amforest.serving.service import Service
 from amforest.serving.writer import Writer
 
 SWITCH_SECONDS = 5e-4  # after which a thread of Python lets others run: a prediction waits so long
 GRACE_SECONDS = 30  # for requests that are being answered at the end
+# Takes a port that had a server a minute ago, but not one that has a server now.
+_OWN_ADDRESS: int = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
 logger = logging.getLogger("amforest.serving")
 
 
@@ -122,7 +126,7 @@ def _run(settings: ServerSettings, writer: Writer, listener: socket.socket) -> N
     if settings.checkpoint is None:
         _note("nothing is saved: add --checkpoint FOLDER to keep what is learned")
     if not is_local and settings.token is None:
-        _note("everybody who reaches this port may teach the model: add --token")
+        _note("everybody who reaches this port may train the model: add --token")
     events = LiveEvents(service)
     config = configure(build_application(service, [build_page(service, events)]))
     events.start()
@@ -148,7 +152,7 @@ def configure(application: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         http=LimitedProtocol,
-        loop="uvloop",
+        loop="auto",  # uvloop, but on Windows
         ws="none",
         lifespan="off",
         access_log=False,
@@ -160,7 +164,7 @@ def configure(application: ASGIApp) -> uvicorn.Config:
 
 
 def add_gauges(service: Service) -> None:
-    """Add what is read when Prometheus asks."""
+    """Add what is read at a request of Prometheus."""
     writer, measurements = service.writer, service.measurements
 
     def of_model(name: str) -> float | None:
@@ -199,7 +203,7 @@ def add_gauges(service: Service) -> None:
 class _Server(uvicorn.Server):
     """A server that returns after a signal: uvicorn's own raises the signal again.
 
-    A signal ends streams, which would last for ever, by `close`.
+    A signal ends streams, which would never end otherwise, by `close`.
     """
 
     def __init__(self, config: uvicorn.Config, close: Callable[[], None]) -> None:
@@ -213,9 +217,8 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Let SIGINT and SIGTERM end the server."""
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        handlers = {number: signal.signal(number, self.handle_exit) for number in numbers}
+        """Let SIGINT and SIGTERM end the server; on Windows SIGBREAK, too."""
+        handlers = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
         try:
             yield
         finally:
@@ -233,7 +236,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise ValueError(f"--host is {host!r}: {error.strerror}") from None
     listener = socket.socket(family, kind, protocol)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, _OWN_ADDRESS, 1)
         listener.bind(address)
         listener.listen(2048)
     except OSError as error:

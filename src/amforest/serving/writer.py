@@ -38,6 +38,8 @@ class Job:
         Rows that are not converted, because the model did not exist yet.
     entry : tuple of table and labels, or None
         Rows that are converted.
+    n_bytes : int
+        The memory that they take, about.
     recorded : Future
         Done as soon as the rows will survive: in the journal if there is one, else learned.
     learned : Future
@@ -47,6 +49,7 @@ class Job:
     n_rows: int
     given: Given | None = None
     entry: Entry | None = None
+    n_bytes: int = 0
     recorded: Future[None] = field(default_factory=Future)
     learned: Future[int] = field(default_factory=Future)
 
@@ -90,7 +93,7 @@ class Writer:
         self._jobs: deque[Job] = deque()
         self._calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._changed = Condition()
-        self.n_waiting = 0  # rows in the queue
+        self.n_waiting = self._n_bytes = 0  # rows in the queue, and their bytes
         self._rate = 0.0  # rows per second
         self._is_closing = False
         self._thread = Thread(target=self._run, name="amforest-writer", daemon=True)
@@ -131,10 +134,11 @@ class Writer:
         with self._changed:
             if not self.is_alive:
                 raise Problem(503, "the server is shutting down", headers={"Retry-After": "5"})
-            if self._jobs and self.n_waiting + job.n_rows > self._limits.queue_rows:
+            if self._jobs and self._has_no_room(job):
                 raise self._full()
             self._jobs.append(job)
             self.n_waiting += job.n_rows
+            self._n_bytes += job.n_bytes
             self._changed.notify()
 
     def call(self, function: Callable[[], Any]) -> Future[Any]:
@@ -152,12 +156,19 @@ class Writer:
             self._changed.notify()
         self._thread.join()
 
+    def _has_no_room(self, job: Job) -> bool:
+        return (
+            self.n_waiting + job.n_rows > self._limits.queue_rows
+            or self._n_bytes + job.n_bytes > self._limits.queue_bytes
+        )
+
     def _full(self) -> Problem:
         seconds = self.n_waiting / self._rate if self._rate else 1.0
         return Problem(
             429,
             f"{self.n_waiting:,} rows wait to be learned; the limit is "
-            f"{self._limits.queue_rows:,}: send them again later",
+            f"{self._limits.queue_rows:,}, or {self._limits.queue_bytes:,} bytes: send them again "
+            "later",
             headers={"Retry-After": str(min(max(math.ceil(seconds / 2), 1), 60))},
         )
 
@@ -192,7 +203,7 @@ class Writer:
             while not (self._jobs or self._calls):
                 if self._is_closing:
                     return False
-                left = self._store.seconds_left() if self._store.has_news else None
+                left = self._store.seconds_left() if self._store.has_unsaved_rows else None
                 if left == 0:
                     break
                 self._changed.wait(left)
@@ -216,7 +227,7 @@ class Writer:
         return jobs
 
     def _learn_group(self, jobs: list[Job]) -> None:
-        n_rows = {id(job): job.n_rows for job in jobs}
+        n_rows, n_bytes = sum(job.n_rows for job in jobs), sum(job.n_bytes for job in jobs)
         ready = self._admit(jobs)
         try:
             self._store.record([entry for job, entry in ready])
@@ -232,7 +243,8 @@ class Writer:
         for job, entry in ready:
             self._learn(job, entry)
         with self._changed:
-            self.n_waiting -= sum(n_rows.values())
+            self.n_waiting -= n_rows
+            self._n_bytes -= n_bytes
 
     def _admit(self, jobs: list[Job]) -> list[tuple[Job, Entry]]:
         """Return the jobs whose rows the model can learn; the others fail."""

@@ -63,11 +63,6 @@ void operator delete(void *data, std::size_t, std::align_val_t) noexcept { std::
 
 extern "C" {
 // The linker replaces them by these (--wrap).
-void *__real_aligned_alloc(std::size_t, std::size_t);
-void *__wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    count_allocation();
-    return __real_aligned_alloc(alignment, bytes);
-}
 void *__real_mmap(void *, std::size_t, int, int, int, off_t);
 void *__wrap_mmap(void *at, std::size_t bytes, int protection, int flags, int fd, off_t offset) {
     count_allocation();
@@ -134,7 +129,7 @@ template <class Task> std::size_t least(Common<Task> common, std::size_t Options
     common.options.max_bytes = common.options.max_nodes = kUnlimited;
     common.options.*limit = 1;
     try {
-        AdaptiveForest<Task>::sizes_of(common);
+        RegrownTrees<Task>::sizes_of(common);
     } catch (const std::invalid_argument &error) {
         const std::string text = error.what();
         return std::stoull(text.substr(text.rfind(' ')));
@@ -395,7 +390,8 @@ struct Tally {
 template <class Task> std::size_t n_active(const AdaptiveForest<Task> &forest) {
     return forest.inspect_all([](const auto &now) {
         std::size_t count = 0;
-        for (const auto &slot : now.slots()) count += slot.regrowth.is_active() ? 1 : 0;
+        for (const auto &slot : now.regrown_trees().slots())
+            count += slot.regrowth.is_active() ? 1 : 0;
         return count;
     });
 }
@@ -445,7 +441,7 @@ template <class Task> void try_out(std::uint64_t seed, Tally &tally) {
         tally.n_rows += rows.y.size();
     }
     forest->inspect_all([&](const Forest &now) {
-        for (const auto &slot : now.slots()) tally.n_regrows += slot.n_regrows;
+        for (const auto &slot : now.regrown_trees().slots()) tally.n_regrows += slot.n_regrows;
     });
 }
 

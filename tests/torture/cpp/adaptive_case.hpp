@@ -30,7 +30,7 @@ template <class Task> struct SavedAdaptive {
     static SavedAdaptive of(const Forest &forest) {
         return forest.inspect_all([&](const Forest &now) {
             SavedAdaptive saved{now.common(), now.n_rows(),
-                                flatten<Restricted, Labels>(now.trees()),
+                                flatten<Restricted, Labels>(now.regrown_trees().all()),
                                 flatten_memory<Task>(now)};
             saved.common.parameters = std::make_shared<Parameters>(*now.common().parameters);
             return saved;

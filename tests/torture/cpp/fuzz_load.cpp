@@ -368,7 +368,8 @@ bool may_refuse(const typename Case::Forest &forest, const Stream<typename Case:
                             : std::accumulate(rows.weights.begin(), rows.weights.end(), rounding);
     if constexpr (Case::kIsAdaptive) // whose trees are regrown from the rows of its store
         if (forest.inspect_all([&](const auto &now) {
-                return now.store().total_weight() + more + static_cast<double>(rows.size()) >
+                return now.regrown_trees().store().total_weight() + more +
+                           static_cast<double>(rows.size()) >
                        Case::Labels::kMost;
             }))
             return true;

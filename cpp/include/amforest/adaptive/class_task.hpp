@@ -8,6 +8,7 @@
 
 #include "amforest/adaptive/linear_experts.hpp"
 #include "amforest/adaptive/logistic_mixer.hpp"
+#include "amforest/base/memory.hpp"
 #include "amforest/base/rng.hpp"
 #include "amforest/labels/class_counts.hpp"
 
@@ -17,9 +18,7 @@ namespace amforest {
 // it is the second, with more a random number for each class.
 class ClassContrast {
   public:
-    void make_room(std::size_t capacity) {
-        if (values_.size() < capacity) values_.resize(capacity);
-    }
+    void make_room(std::size_t capacity) { ensure_size(values_, capacity); }
     void start(std::size_t n_classes, std::uint32_t, Rng &rng) {
         for (std::size_t k = 0; k < n_classes; ++k)
             values_[k] = n_classes <= 2 ? static_cast<double>(k) : rng.uniform();

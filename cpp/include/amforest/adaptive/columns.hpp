@@ -22,6 +22,19 @@ class Columns {
     bool is_code(std::size_t column) const { return features_[column] < n_codes_; }
     bool have_codes() const { return n_codes_ > 0; }
 
+    // Those of a later layout: its new features come last.
+    Columns extended(const Layout &from, const Layout &to) const {
+        const std::size_t old_codes = from.n_codes(), n_codes = to.n_codes();
+        std::vector<std::uint32_t> features = features_;
+        for (std::uint32_t &f : features)
+            if (f >= old_codes) f += static_cast<std::uint32_t>(n_codes - old_codes);
+        for (std::size_t f = old_codes; f < n_codes; ++f)
+            features.push_back(static_cast<std::uint32_t>(f));
+        for (std::size_t j = from.n_numbers; j < to.n_numbers; ++j)
+            features.push_back(static_cast<std::uint32_t>(n_codes + j));
+        return {to, std::move(features)};
+    }
+
     // `to` has room for all columns, padded; adding 0 turns -0 into 0.
     void encode(const float *row, const CategoryNumbers &numbers, float *to) const {
         for (std::size_t c = 0; c < size(); ++c) {

@@ -1,5 +1,5 @@
 // The linear base of a tree: a ridge regression on the rows that the tree remembers. The tree
-// learns what the base leaves over.
+// learns its residuals.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,15 @@
 #include <numeric>
 #include <vector>
 
+#include "amforest/base/memory.hpp"
+
 namespace amforest {
 
 // Linear parts use no more features than this: bases those that correlate most with the label,
 // linear experts the first ones.
 inline constexpr std::size_t kMostLinear = 100;
 
-// The largest term of a base, where labels lie within ±1e75. What so many terms leave over is then
+// The largest term of a base, where labels lie within ±1e75. The residual of so many terms is then
 // within the ±1e80 that nodes count, also if it is divided by `LinearFit::kLeastLeft`.
 inline constexpr double kLargestTerm = 1e76;
 
@@ -85,7 +87,7 @@ class LinearBase {
 };
 
 // Fits a base: moments of all rows, then products of all rows, then solve; then the leverage of a
-// row tells what the base without this row would leave over.
+// row gives the residual of the base without this row.
 class LinearFit {
   public:
     static constexpr double kPenalty = 5;      // on standardised features
@@ -93,11 +95,11 @@ class LinearFit {
 
     void make_room(std::size_t n_columns) {
         const std::size_t n = std::min(n_columns, kMostLinear);
-        if (columns_.size() < n_columns) columns_.resize(n_columns);
+        ensure_size(columns_, n_columns);
         order_.reserve(n_columns);
         for (std::vector<double> *values : {&z_, &slopes_, &center_, &scale_})
-            if (values->size() < n) values->resize(n); // each for itself: any of them may fail
-        if (gram_.size() < n * (n + 1) / 2) gram_.resize(n * (n + 1) / 2);
+            ensure_size(*values, n); // each for itself: any of them may fail
+        ensure_size(gram_, n * (n + 1) / 2);
     }
     std::size_t bytes() const {
         return columns_.size() * sizeof(Moments) + gram_.size() * sizeof(double);
@@ -196,7 +198,7 @@ class LinearFit {
         }
     }
 
-    // What the base without this row leaves over: e / (1 - h).
+    // The residual of the base without this row: e / (1 - h).
     double left_over(const float *x, double y, double weight, const LinearBase &base) {
         if (weight == 0) return y - base.of(x); // it was not fitted
         standardise(x);

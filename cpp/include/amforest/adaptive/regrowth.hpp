@@ -23,6 +23,7 @@
 #include "amforest/adaptive/grower.hpp"
 #include "amforest/adaptive/linear_base.hpp"
 #include "amforest/adaptive/row_store.hpp"
+#include "amforest/base/memory.hpp"
 
 namespace amforest {
 
@@ -54,7 +55,7 @@ template <class Task> class Regrowth {
         grower_.make_room(n_columns, context.capacity, n_rows, n_more);
         if (learns_numbers(context)) numbers_.make_room(context.layout.categories, n_rows);
         contrast_.make_room(context.capacity);
-        if (row_.size() < padded(n_columns)) row_.resize(padded(n_columns));
+        ensure_size(row_, padded(n_columns));
         if (!group_.has_base) return;
         fit_.make_room(n_columns);
         base_.make_room(n_columns);
@@ -244,8 +245,8 @@ template <class Task> class Regrowth {
         return count * 16;
     }
 
-    // 3. Fit the base, on the rows that do not know the labels of their categories; and let each
-    // row have what the base without it leaves over.
+    // 3. Fit the base, on the rows that do not know the labels of their categories; and give each
+    // row the residual of the base without it.
 
     bool is_fitted(std::size_t i) const { return !grower_.is_counted(i); }
 

@@ -13,7 +13,7 @@ struct Group {
         kUnlimited;         // rows from which a tree is regrown; unlimited: all in the store
     bool is_honest = false; // some rows choose splits, the others are charged
     bool is_plain = false;  // labels choose no splits
-    bool has_base = false;  // trees learn what a linear regression leaves over
+    bool has_base = false;  // trees learn the residuals of a linear regression
 };
 
 // A tree is regrown when the number of rows doubles, then `regrows_per_memory` times while as many

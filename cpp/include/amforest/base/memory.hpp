@@ -4,16 +4,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
 namespace amforest {
+
+// For memory that is used again and again: it never becomes smaller.
+template <class T> void ensure_size(std::vector<T> &values, std::size_t size) {
+    if (values.size() < size) values.resize(size);
+}
 
 // Memory that can grow. On Linux a large block is a mapping of its own: growing it moves page
 // tables instead of bytes and leaves no hole behind, and pages never written cost nothing.
@@ -39,9 +44,7 @@ class Block {
     // Makes the block larger and keeps what is in it. If that fails, throws and changes nothing.
     void grow(std::size_t bytes) {
         bytes = std::max((bytes + kAlignment - 1) / kAlignment, std::size_t{1}) * kAlignment;
-        std::byte *grown = resized(bytes);
-        if (grown == nullptr) throw std::bad_alloc();
-        data_ = grown;
+        data_ = resized(bytes);
         bytes_ = bytes;
     }
 
@@ -53,37 +56,38 @@ class Block {
         if (is_mapped(bytes_)) return checked(::mremap(data_, bytes_, bytes, MREMAP_MAYMOVE));
 #endif
         std::byte *grown = allocate(bytes);
-        if (grown == nullptr || data_ == nullptr) return grown;
+        if (data_ == nullptr) return grown;
         std::memcpy(grown, data_, bytes_);
         release(data_, bytes_);
         return grown;
+    }
+
+    static std::byte *allocate(std::size_t bytes) {
+#if defined(__linux__)
+        if (is_mapped(bytes))
+            return checked(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+#endif
+        return static_cast<std::byte *>(::operator new(bytes, std::align_val_t{kAlignment}));
+    }
+
+    static void release(std::byte *data, [[maybe_unused]] std::size_t bytes) {
+#if defined(__linux__)
+        if (is_mapped(bytes)) {
+            ::munmap(data, bytes);
+            return;
+        }
+#endif
+        ::operator delete(data, std::align_val_t{kAlignment});
     }
 
 #if defined(__linux__)
     static bool is_mapped(std::size_t bytes) { return bytes >= std::size_t{1} << 16; }
 
     static std::byte *checked(void *mapping) {
-        return mapping == MAP_FAILED ? nullptr : static_cast<std::byte *>(mapping);
+        if (mapping == MAP_FAILED) throw std::bad_alloc();
+        return static_cast<std::byte *>(mapping);
     }
-
-    static std::byte *allocate(std::size_t bytes) {
-        if (!is_mapped(bytes))
-            return static_cast<std::byte *>(std::aligned_alloc(kAlignment, bytes));
-        return checked(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    }
-
-    static void release(std::byte *data, std::size_t bytes) {
-        if (is_mapped(bytes))
-            ::munmap(data, bytes);
-        else
-            std::free(data);
-    }
-#else
-    static std::byte *allocate(std::size_t bytes) {
-        return static_cast<std::byte *>(std::aligned_alloc(kAlignment, bytes));
-    }
-    static void release(std::byte *data, std::size_t) { std::free(data); }
 #endif
 
     std::byte *data_ = nullptr;

@@ -13,6 +13,22 @@
 
 namespace amforest {
 
+// Threads that are joined at the end of a block. Not std::jthread: libc++ has it from version 20 on.
+class JoinedThreads {
+  public:
+    JoinedThreads() = default;
+    JoinedThreads(const JoinedThreads &) = delete;
+    JoinedThreads &operator=(const JoinedThreads &) = delete;
+    ~JoinedThreads() {
+        for (std::thread &thread : threads_) thread.join();
+    }
+
+    template <class Run> void start(const Run &run) { threads_.emplace_back(run); }
+
+  private:
+    std::vector<std::thread> threads_;
+};
+
 // Calls work(i, worker) for i in [0, count) from up to n_threads numbered threads, fewer where the
 // system starts no more; rethrows the first exception.
 template <class Work> void for_each_index(std::size_t count, std::size_t n_threads, Work &&work) {
@@ -33,9 +49,9 @@ template <class Work> void for_each_index(std::size_t count, std::size_t n_threa
         }
     };
     {
-        std::vector<std::jthread> helpers;
+        JoinedThreads helpers;
         try {
-            for (std::size_t n = std::min(count, n_threads); n > 1; --n) helpers.emplace_back(run);
+            for (std::size_t n = std::min(count, n_threads); n > 1; --n) helpers.start(run);
         } catch (const std::exception &) { // the threads that run do all the work
         }
         run();

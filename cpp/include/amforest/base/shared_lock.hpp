@@ -12,7 +12,7 @@ namespace amforest {
 class SharedLock {
   public:
     // The right to read, together with others. Many who read could otherwise keep a writer waiting
-    // for ever.
+    // forever.
     std::shared_lock<std::shared_mutex> read() const {
         if (writer_waits_) const std::lock_guard wait(gate_);
         std::shared_lock lock(mutex_, std::try_to_lock);

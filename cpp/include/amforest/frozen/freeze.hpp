@@ -37,16 +37,18 @@ template <class Task> FrozenAdaptive<Task> freeze(const AdaptiveForest<Task> &fo
     require(!forest.is_part(), "only a whole forest can be frozen");
     return forest.inspect_all([](const AdaptiveForest<Task> &now) {
         const auto &common = now.common();
-        typename Frozen::Parts parts{
-            FrozenNumbers(common.layout.categories), {}, now.mixer(), now.experts()};
-        for (const auto &slot : now.slots()) {
+        typename Frozen::Parts parts{FrozenNumbers(common.layout.categories),
+                                     {},
+                                     now.mixed_experts().mixer(),
+                                     now.mixed_experts().experts()};
+        for (const auto &slot : now.regrown_trees().slots()) {
             parts.numbers.add(slot.numbers);
             if constexpr (Task::kHasBases) parts.bases.push_back(slot.base);
         }
         return Frozen({common.layout, common.columns.features(),
                        Task::Labels::prediction_size(*common.parameters), now.n_groups(),
                        common.adaptive.n_estimators, now.n_rows()},
-                      std::move(parts), to_plain(now.trees(), *common.parameters));
+                      std::move(parts), to_plain(now.regrown_trees().all(), *common.parameters));
     });
 }
 

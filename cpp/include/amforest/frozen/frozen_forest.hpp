@@ -1,4 +1,4 @@
-// The mean of trees that learn no more.
+// The mean of trees that no longer learn.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A tree that learns no more: 16 bytes for each split, and a constant prediction for each leaf.
+// A tree that no longer learns: 16 bytes for each split, and a constant prediction for each leaf.
 #pragma once
 
 #include <array>

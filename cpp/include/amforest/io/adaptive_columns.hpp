@@ -124,7 +124,7 @@ template <class Task>
 AdaptiveColumns<Task, Owned> flatten_memory(const AdaptiveForest<Task> &forest) {
     AdaptiveColumns<Task, Owned> flat;
     const auto &common = forest.common();
-    const auto &store = forest.store();
+    const auto &store = forest.regrown_trees().store();
     flat.columns = common.columns.features();
     const std::size_t n_features = common.layout.n_features();
     for (std::size_t i = store.first(); i < store.end(); ++i) {
@@ -132,11 +132,11 @@ AdaptiveColumns<Task, Owned> flatten_memory(const AdaptiveForest<Task> &forest) 
         flat.row_labels.push_back(store.label(i));
         flat.row_weights.push_back(store.weight(i));
     }
-    const std::span<const double> weights = forest.mixer().weights();
+    const std::span<const double> weights = forest.mixed_experts().mixer().weights();
     flat.mixer_weights.assign(weights.begin(), weights.end());
-    const std::span<const double> history = forest.history().values();
+    const std::span<const double> history = forest.mixed_experts().history().values();
     flat.weight_history.assign(history.begin(), history.end());
-    for (const auto &slot : forest.slots()) {
+    for (const auto &slot : forest.regrown_trees().slots()) {
         flat.due.push_back(slot.due);
         flat.n_regrows.push_back(slot.n_regrows);
         append_numbers(flat, slot.numbers, common.layout.n_codes());
@@ -144,8 +144,8 @@ AdaptiveColumns<Task, Owned> flatten_memory(const AdaptiveForest<Task> &forest) 
         if constexpr (Task::kHasBases) append_base(flat, slot.base);
     }
     if constexpr (Task::kHasBases) {
-        flat.mixer_state = state_of(forest.mixer());
-        flat.expert_state = state_of(forest.experts());
+        flat.mixer_state = state_of(forest.mixed_experts().mixer());
+        flat.expert_state = state_of(forest.mixed_experts().experts());
     }
     return flat;
 }
@@ -157,7 +157,8 @@ template <class Task> class AdaptiveRestorer {
 
   public:
     AdaptiveRestorer(const AdaptiveColumns<Task, Borrowed> &flat, Forest &forest)
-        : flat_(flat), forest_(forest), layout_(forest.layout()), n_trees_(forest.n_trees()) {}
+        : flat_(flat), forest_(forest), trees_(forest.regrown_trees()),
+          mixed_(forest.mixed_experts()), layout_(forest.layout()), n_trees_(forest.n_trees()) {}
 
     void restore(const FlatForest<Labels, Borrowed> &trees, std::size_t n_rows) {
         check_lengths(n_rows);
@@ -168,13 +169,13 @@ template <class Task> class AdaptiveRestorer {
         restore_rows(n_rows);
         for (const double weight : flat_.mixer_weights)
             require(std::abs(weight) <= 1e12, "mixer_weights must be finite");
-        forest_.mixer().set_weights(flat_.mixer_weights);
-        forest_.history().restore(flat_.weight_history, n_rows);
+        mixed_.mixer().set_weights(flat_.mixer_weights);
+        mixed_.history().restore(flat_.weight_history, n_rows);
         if constexpr (Task::kHasBases) restore_experts(n_rows);
         for (std::size_t t = 0; t < n_trees_; ++t) restore_slot(t, n_rows);
         require(next_term_ == flat_.base_columns.size(), "base_sizes must add up");
         require(next_number_ == flat_.number_codes.size(), "number_sizes must add up");
-        forest_.set_n_rows(n_rows);
+        trees_.set_n_rows(n_rows);
     }
 
     // The columns of trees, before a forest is built: each feature once.
@@ -192,7 +193,7 @@ template <class Task> class AdaptiveRestorer {
     void check_lengths(std::size_t n_rows) const {
         // There may be fewer than fit: a copy without some columns has room for more.
         const std::size_t n_stored = flat_.row_labels.size();
-        require(n_stored <= std::min(n_rows, forest_.store().capacity()) &&
+        require(n_stored <= std::min(n_rows, trees_.store().capacity()) &&
                     flat_.row_weights.size() == n_stored &&
                     flat_.row_features.size() == n_stored * layout_.n_features(),
                 "the rows of the store must be those learned last");
@@ -217,14 +218,14 @@ template <class Task> class AdaptiveRestorer {
     void restore_trees(const FlatForest<Labels, Borrowed> &trees, std::size_t n_rows) {
         const auto &common = forest_.common();
         const typename amforest::Forest<Restricted, Labels>::Common of_trees{
-            common.tree_layout(), {}, forest_.tree_options(), common.parameters, n_trees_};
-        forest_.trees() = Restorer<Restricted, Labels>(trees, of_trees).restore(n_rows);
+            common.tree_layout(), {}, trees_.tree_options(), common.parameters, n_trees_};
+        trees_.all() = Restorer<Restricted, Labels>(trees, of_trees).restore(n_rows);
         require(std::ranges::count(trees.importance_turn, 0) ==
                     static_cast<std::ptrdiff_t>(trees.importance_turn.size()),
                 "importance_turn must be 0");
         for (std::size_t t = 0; t < n_trees_; ++t) {
-            forest_.limit_leaves(t);
-            forest_.trees()[t].importance().set_turn(0);
+            trees_.limit_leaves(t);
+            trees_[t].importance().set_turn(0);
         }
     }
 
@@ -232,7 +233,7 @@ template <class Task> class AdaptiveRestorer {
         const std::size_t n_stored = flat_.row_labels.size();
         const Matrix X{flat_.row_features.data(), n_stored, layout_.n_features()};
         check_features(X, layout_, "row_features", [](std::size_t) { return true; });
-        auto &store = forest_.store();
+        auto &store = trees_.store();
         store.start_at(n_rows - n_stored);
         store.make_room(n_stored);
         for (std::size_t i = 0; i < n_stored; ++i) {
@@ -249,8 +250,8 @@ template <class Task> class AdaptiveRestorer {
     void restore_slot(std::size_t t, std::size_t n_rows) {
         const std::size_t due = flat_.due[t];
         require(due > n_rows || flat_.is_regrown[t] != 0, "due must be later");
-        forest_.slots().push_back({restored_numbers(t), restored_base(t), forest_.idle_regrowth(t),
-                                   due, static_cast<std::size_t>(flat_.n_regrows[t])});
+        trees_.slots().push_back({restored_numbers(t), restored_base(t), trees_.idle_regrowth(t),
+                                  due, static_cast<std::size_t>(flat_.n_regrows[t])});
         require(flat_.is_regrown[t] <= 1, "is_regrown must be 0 or 1");
         if (flat_.is_regrown[t] == 1) restore_regrowth(t, n_rows);
     }
@@ -258,7 +259,7 @@ template <class Task> class AdaptiveRestorer {
     LinearBase restored_base(std::size_t t) {
         LinearBase base;
         if constexpr (Task::kHasBases) {
-            require(flat_.has_base[t] <= (forest_.group(t).has_base ? 1 : 0),
+            require(flat_.has_base[t] <= (forest_.common().group(t).has_base ? 1 : 0),
                     "has_base must be 0 or 1, and 0 in trees without one");
             const std::size_t size = flat_.base_sizes[t],
                               n_columns = forest_.common().columns.size();
@@ -286,23 +287,24 @@ template <class Task> class AdaptiveRestorer {
     }
 
     void restore_experts(std::size_t n_rows) {
-        const std::size_t n_second = forest_.mixer().second_level_size();
-        if (flat_.mixer_state.size() + n_second == state_size(forest_.mixer()))
-            forest_.mixer().remove_second_level();
-        read_state(flat_.mixer_state, forest_.mixer(), "mixer_state must be that of a mixer");
-        read_state(flat_.expert_state, forest_.experts(),
+        const std::size_t n_second = mixed_.mixer().second_level_size();
+        if (flat_.mixer_state.size() + n_second == state_size(mixed_.mixer()))
+            mixed_.mixer().remove_second_level();
+        read_state(flat_.mixer_state, mixed_.mixer(), "mixer_state must be that of a mixer");
+        read_state(flat_.expert_state, mixed_.experts(),
                    "expert_state must be that of linear experts");
         // Those of a part with trees learn nothing: another part has the mixer.
-        require(forest_.experts().have_learned() || n_rows == 0 || forest_.is_part(),
+        require(mixed_.experts().have_learned() || n_rows == 0 || forest_.is_part(),
                 "expert_state must be that of linear experts");
-        forest_.experts().set_n_rows(n_rows);
+        mixed_.experts().set_n_rows(n_rows);
     }
 
     CategoryNumbers restored_numbers(std::size_t t) {
         CategoryNumbers numbers(flat_.number_keys[t]);
         const std::size_t n_codes = layout_.n_codes();
         const auto sizes = flat_.number_sizes.subspan(t * n_codes, n_codes);
-        require(flat_.has_numbers[t] <= (n_codes > 0 && !forest_.group(t).is_plain ? 1 : 0),
+        require(flat_.has_numbers[t] <=
+                    (n_codes > 0 && !forest_.common().group(t).is_plain ? 1 : 0),
                 "has_numbers must be 0 or 1, and 0 in plain trees");
         std::size_t total = 0;
         for (std::size_t f = 0; f < n_codes; ++f) {
@@ -333,8 +335,8 @@ template <class Task> class AdaptiveRestorer {
     void restore_regrowth(std::size_t t, std::size_t n_rows) {
         const auto rows = flat_.regrowths.subspan(3 * t, 3);
         const std::size_t first = rows[0], last = rows[1];
-        require(first >= forest_.store().first() && first < last && last <= n_rows &&
-                    last - first <= forest_.n_rows_in_memory(t, n_rows),
+        require(first >= trees_.store().first() && first < last && last <= n_rows &&
+                    last - first <= trees_.n_rows_in_memory(t, n_rows),
                 "regrowths must be of rows in the store");
         const auto words = flat_.regrowth_seeds.subspan(4 * t, 4);
         require(std::ranges::any_of(words, [](std::uint64_t word) { return word != 0; }),
@@ -342,20 +344,22 @@ template <class Task> class AdaptiveRestorer {
         // Much less than any step leaves, and the regrowth would outlast the rows in the store.
         require(
             is_between<std::int64_t>(flat_.regrowth_credit[t],
-                                     Regrowth<Task>::least_credit(forest_.context(), last - first),
+                                     Regrowth<Task>::least_credit(trees_.context(), last - first),
                                      Regrowth<Task>::kWorkPerRow),
             "regrowth_credit must be in its range");
-        Regrowth<Task> &regrowth = forest_.slots()[t].regrowth;
-        regrowth.make_room(forest_.context(), last - first, n_rows - last);
-        regrowth.start(forest_.context(), forest_.store(), {words[0], words[1], words[2], words[3]},
-                       forest_.slots()[t].numbers.key(), first, last);
+        Regrowth<Task> &regrowth = trees_.slots()[t].regrowth;
+        regrowth.make_room(trees_.context(), last - first, n_rows - last);
+        regrowth.start(trees_.context(), trees_.store(), {words[0], words[1], words[2], words[3]},
+                       trees_.slots()[t].numbers.key(), first, last);
         require(
-            regrowth.repeat(forest_.context(), forest_.store(), rows[2], flat_.regrowth_credit[t]),
+            regrowth.repeat(trees_.context(), trees_.store(), rows[2], flat_.regrowth_credit[t]),
             "regrowths must not have more steps than they need");
     }
 
     const AdaptiveColumns<Task, Borrowed> &flat_;
-    Forest &forest_;
+    const Forest &forest_;
+    RegrownTrees<Task> &trees_;
+    MixedExperts<Task> &mixed_;
     const Layout &layout_;
     std::size_t n_trees_, next_number_ = 0, next_term_ = 0;
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "amforest/base/memory.hpp"
+#include "amforest/base/prefetch.hpp"
 #include "amforest/labels/class_gain.hpp"
 #include "amforest/labels/gamma.hpp"
 #include "amforest/labels/label_model.hpp"
@@ -118,7 +119,7 @@ template <class Count> class ClassCounts {
     }
 
     void prefetch(NodeId v) const {
-        __builtin_prefetch(is_leaf(v) ? leaves_.template at<char>(row_of(v))
+        prefetch_line(is_leaf(v) ? leaves_.template at<char>(row_of(v))
                                       : inner_.template at<char>(v));
     }
 
@@ -126,7 +127,7 @@ template <class Count> class ClassCounts {
         prefetch(v);
         constexpr std::size_t kFarApart = 8; // with many classes, y is on a cache line of its own
         if (capacity_ > kFarApart && !is_leaf(v))
-            __builtin_prefetch(inner_.template at<Count>(v) + 1 + y);
+            prefetch_line(inner_.template at<Count>(v) + 1 + y);
     }
 
     // Statistics

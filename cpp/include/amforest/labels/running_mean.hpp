@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "amforest/base/memory.hpp"
+#include "amforest/base/prefetch.hpp"
 #include "amforest/labels/gamma.hpp"
 #include "amforest/labels/label_model.hpp"
 
@@ -63,7 +64,7 @@ class RunningMean {
     void add_inner() { inner_.add(Mean{}); }
     void add_inner(NodeId like) { inner_.add(Mean(mean_of(like))); }
 
-    void prefetch(NodeId v) const { __builtin_prefetch(&mean_of(v)); }
+    void prefetch(NodeId v) const { prefetch_line(&mean_of(v)); }
     void prefetch(NodeId v, Label) const { prefetch(v); }
 
     // Statistics

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "amforest/base/memory.hpp"
+#include "amforest/base/prefetch.hpp"
 #include "amforest/labels/gamma.hpp"
 #include "amforest/labels/label_model.hpp"
 #include "amforest/labels/running_mean.hpp"
@@ -78,7 +79,7 @@ class StudentT {
     void add_inner() { inner_.add(Moments{}); }
     void add_inner(NodeId like) { inner_.add(Moments(moments(like))); }
 
-    void prefetch(NodeId v) const { __builtin_prefetch(&moments(v)); }
+    void prefetch(NodeId v) const { prefetch_line(&moments(v)); }
     void prefetch(NodeId v, Label) const { prefetch(v); }
 
     // Statistics
@@ -208,11 +209,11 @@ class StudentT {
 
     struct Way {
         Belief belief; // of the last node
-        bool has_begun = false;
+        bool has_parent = false;
     };
     static std::size_t explained_size(const Parameters &) { return 1; }
     void predict_node(NodeId v, Way &way, std::span<double> prediction) const {
-        if (way.has_begun)
+        if (way.has_parent)
             descend(v, way.belief);
         else
             way = {belief_of_root(v), true};

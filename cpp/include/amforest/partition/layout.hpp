@@ -175,7 +175,7 @@ class FeatureWeights {
         std::ranges::copy(values, values_.begin());
     }
 
-    // Other values in the place of those given to the constructor.
+    // Replaces the values given to the constructor.
     void assign(std::span<const float> values) { std::ranges::copy(values, values_.begin()); }
     // Features from this number on count 0.
     void ignore_from(std::size_t j) {

@@ -18,6 +18,7 @@
 
 #include "amforest/base/counters.hpp"
 #include "amforest/base/memory.hpp"
+#include "amforest/base/prefetch.hpp"
 #include "amforest/partition/layout.hpp"
 #include "amforest/weights/odds.hpp"
 
@@ -238,7 +239,7 @@ class NodeArena {
     }
 
     void prefetch_header(NodeId v) const {
-        if (!is_leaf(v)) __builtin_prefetch(&inner_[v]);
+        if (!is_leaf(v)) prefetch_line(&inner_[v]);
     }
 
     // Reads the header, which should have been prefetched before.
@@ -261,7 +262,7 @@ class NodeArena {
 
     static void prefetch_lines(const char *start, std::size_t bytes) {
         for (std::size_t offset = 0; offset < std::min(bytes, kPrefetchBytes); offset += 64)
-            __builtin_prefetch(start + offset);
+            prefetch_line(start + offset);
     }
 
     float extension_of_numbers(const float *x, Box first, Box second) const {

@@ -18,7 +18,10 @@
 #include <span>
 #include <string_view>
 
-#if defined(__x86_64__)
+// The loops by hand need GNU's attributes, and vectors on the stack that are aligned: GCC's are not
+// on Windows.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32)
+#define AMFOREST_HAS_AVX2
 #include <immintrin.h>
 #endif
 
@@ -137,7 +140,7 @@ inline constexpr Table kTable = {
 
 } // namespace plain
 
-#if defined(__x86_64__)
+#if defined(AMFOREST_HAS_AVX2)
 namespace avx2 {
 
 [[gnu::target("avx2")]] inline __m256 load8(const float *from) { return _mm256_loadu_ps(from); }
@@ -284,7 +287,7 @@ inline constexpr Table kTable = {
 inline Table choose() {
     const char *requested = std::getenv("AMFOREST_SIMD");
     if (requested != nullptr && std::string_view(requested) == "plain") return plain::kTable;
-#if defined(__x86_64__)
+#if defined(AMFOREST_HAS_AVX2)
     if (__builtin_cpu_supports("avx2")) return avx2::kTable;
 #endif
     return plain::kTable;

@@ -251,7 +251,7 @@ def _memories(outcome: Outcome) -> list[str]:
     )
     if session.scheme.task != CLASSIFICATION:
         words += (
-            " “Linear” groups learn what a linear regression leaves over; the last four are three "
+            " “Linear” groups learn the residuals of a linear regression; the last four are three "
             "linear regressions and the mean of all labels."
         )
     caption = "Memories at the end: weights, and how many trees were regrown."

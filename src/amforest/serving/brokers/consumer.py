@@ -8,7 +8,6 @@ before a checkpoint is written: each is published at least once.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from amforest.model_io import Checkpoint, newest_checkpoint
+from amforest.model_io.file_lock import lock_file
 from amforest.model_io.interrupts import Interrupts
 from amforest.reading import Scheme
 from amforest.serving.brokers.messages import Broker, BrokerError
@@ -257,14 +257,12 @@ class Consumer:
 def _locked(folder: Path) -> Iterator[None]:
     """Hold a folder for this process alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    fd = os.open(folder / "consumer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(folder / "consumer.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_file(fd):
             raise ValueError(
                 f"{folder} is in use by another consumer: give --checkpoint another folder"
-            ) from None
+            )
         yield
     finally:
         os.close(fd)

@@ -40,7 +40,7 @@ class RowOptions:
     target : str
         The field of the label; a row without it is only predicted.
     id_field : str or None
-        The field that tells rows apart.
+        The field that identifies rows.
     use, drop : tuple of str
         The fields to use as features, if not all; and not to use.
     types : dict of str to str

@@ -56,7 +56,7 @@ async function readModel() {
   try {
     described = await getJson("model");
   } catch {
-    return; // the stream tells what is wrong
+    return; // the stream reports what is wrong
   }
   find("version").textContent = described.version;
   if (described.model) buildForm(described);

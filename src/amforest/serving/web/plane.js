@@ -3,7 +3,7 @@
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const BLUE = [0, 114, 178];
 const ORANGE = [213, 94, 0];
-const UNITS = 1000; // of a side of the plane, in which cells are told
+const UNITS = 1000; // of a side of the plane, in which cells are sent
 export const HALF = 2; // the plane is [-2, 2]²
 
 const paper = () => (dark.matches ? [20, 23, 28] : [255, 255, 255]);
