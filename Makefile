@@ -23,7 +23,7 @@ LOAD_PATH := */model_file.py,*/document.py,*/safetensors_bytes.py,*/json_values.
 
 .PHONY: demo test test-slow test-recipes lint review format bench bench-quick bench-csv bench-quality \
 	bench-quality-quick bench-scaling bench-keyed bench-serving torture torture-server coverage asan \
-	tsan paper paper-quick theory docs docs-pictures clean
+	tsan paper paper-quick theory docs docs-pictures wheels test-oldest platforms clean
 
 demo: .venv/demo-installed
 	$(BIN)/amforest run --report demo
@@ -34,6 +34,10 @@ test: lint
 # All tests, the slow ones too, with many more random examples.
 test-slow: .venv/installed
 	$(BIN)/pytest -n auto --dist loadgroup --hypothesis-profile=thorough
+
+# The tests with the lowest versions of all requirements.
+test-oldest: build/oldest/installed
+	build/oldest/bin/pytest -p no:cacheprovider -n auto --dist loadgroup -m 'not slow' tests
 
 # The examples for stream engines, which are large: about 1.3 GB. Spark needs Java 17:
 # default-jre-headless in Debian.
@@ -90,6 +94,20 @@ format: .venv/installed
 	$(PYTHON) -m venv .venv-asan
 	.venv-asan/bin/pip $(INSTALL) --editable '.[dev]' --config-settings=build-dir=build/asan \
 		--config-settings=cmake.define.AMFOREST_SANITIZE=address,undefined
+	touch $@
+
+# The lowest versions that pyproject.toml allows of all that builds, runs and tests the package.
+build/oldest/installed: $(CORE)
+	$(PYTHON) -m venv build/oldest
+	build/oldest/bin/pip $(INSTALL) uv
+	build/oldest/bin/uv pip compile --quiet --extra test --resolution lowest-direct \
+		--python-version 3.11 --no-header --no-annotate --output-file build/oldest/pins.txt \
+		pyproject.toml
+	build/oldest/bin/python tools/oldest.py check build/oldest/pins.txt
+	build/oldest/bin/python tools/oldest.py build > build/oldest/build-pins.txt
+	build/oldest/bin/uv pip install --quiet --requirement build/oldest/pins.txt
+	build/oldest/bin/uv pip install --quiet --no-deps --editable . \
+		--build-constraint build/oldest/build-pins.txt --config-settings=build-dir=build/oldest/core
 	touch $@
 
 build/recipes-venv/installed: $(PACKAGE)
@@ -190,6 +208,21 @@ docs: .venv/docs-installed
 # Pictures of all pages in build/docs/pictures, for eyes; needs Chromium. A few minutes.
 docs-pictures: docs
 	$(BIN)/python tools/screenshots.py build/docs/html build/docs/pictures
+
+# The core compiled for ARM, musl, macOS and Windows; what qemu and wine can run gives what it gives
+# here. In Debian: qemu-user-static, wine64.
+platforms:
+	$(PYTHON) -m venv build/platforms
+	build/platforms/bin/pip $(INSTALL) ziglang
+	build/platforms/bin/python tools/platforms.py
+
+# An sdist and a wheel from it, into dist/, and all tests with that wheel in an empty environment.
+# PYTHON=python3.12 builds the wheel for 3.12 and later.
+wheels:
+	$(PYTHON) -m venv build/wheels
+	build/wheels/bin/pip $(INSTALL) build
+	build/wheels/bin/python tools/wheels.py build
+	build/wheels/bin/python tools/wheels.py test "$$(ls -t dist/*.whl | head -1)"
 
 clean:
 	rm -rf .venv .venv-asan .venv-bench .venv-coverage build docs/api/generated docs/examples

@@ -24,7 +24,7 @@ from amforest.cli.settings import Settings
 from amforest.serving.brokers.consumer import ConsumerOptions
 from running_server import FORKS
 
-SECONDS = 30.0  # to wait for servers and messages on a busy machine
+SECONDS = 120.0  # to wait for servers and messages on a busy machine
 OUTPUT = {"redis": "predictions", "mqtt": "predictions"}
 REJECTS = {"redis": "predictions-rejects", "mqtt": "predictions/rejects"}
 

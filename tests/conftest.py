@@ -7,9 +7,22 @@ profile.
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Tests of what only a checkout has, and what they need of it. They are left out where the rest of
+# the tests runs alone, with an installed wheel.
+OF_THE_CHECKOUT = {
+    "benchmarks": "benchmarks",
+    "distributed/test_recipes.py": "examples",
+    "experiments": "experiments",
+    "serving/test_documented_commands.py": "deploy",
+    "tools": "tools",
+}
+ROOT = Path(__file__).parents[1]
+collect_ignore = [test for test, needed in OF_THE_CHECKOUT.items() if not (ROOT / needed).is_dir()]
 
 # Few examples, the same ones in each run: a failure is the fault of the change under test.
 settings.register_profile(
@@ -31,6 +44,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # A background job inherits SIGINT ignored, and so do the processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_report_header():
+    """Tell which tests are left out."""
+    if collect_ignore:
+        return f"left out, for they test what only a checkout has: {', '.join(collect_ignore)}"
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -35,6 +35,12 @@ BANNED = {
     r"for ever": "forever, always",
     r"(leave|leaves|left|leaving) out": "drop, skip, omit",
     r"leaves? over": "residual, does not explain",
+    r"learns? no more": "no longer learn",
+    r"(tell|tells|told|telling)( \w+)? apart": "distinguish, identify",
+    r"(go|goes|going|went) on learning": "continue to learn",
+    r"teach(es|ing)?|taught": "train, give a label",
+    r"by the letter": "exactly",
+    r"some \d+": "about",
 }  # fmt: skip
 
 CHECKED = (

@@ -214,8 +214,8 @@ template <class Forest, LabelModel Labels> struct ForestCalls {
             });
     }
 
-    // False, and nothing is learned, if x is not an array that can be read as it is, or if the weights
-    // of all rows would add up to more than the forest counts.
+    // False, and nothing is learned, if x is not an array that can be read as it is, or if the
+    // weights of all rows would add up to more than the forest counts.
     static bool learn_row(Forest &forest, nb::handle x, Label y, double weight) {
         const std::optional<std::vector<float>> values = floats_of(x);
         if (!values) return false;

@@ -3,7 +3,7 @@ A stream that changes
 =====================
 
 What the labels depend on changes twice. The adaptive forest follows without being told, because
-its groups of trees remember different numbers of rows, and a mixer learns their weights.
+its groups of trees remember different numbers of rows, and a mixer learns the weight of each.
 """
 
 # %%

@@ -2,7 +2,7 @@
 A data frame as it is
 =====================
 
-Text, dates and gaps need no preparation. Here a shop wants to know which visits end in a sale.
+Text, dates and missing values need no preparation. Here a shop predicts which visits end in a sale.
 """
 
 # %%

@@ -2,7 +2,7 @@
 An alarm for drift
 ==================
 
-The forest follows a change by itself. `watch_drift` tells you about it: since which row the
+The forest follows a change by itself. `watch_drift` reports it: since which row the
 predictions are worse, and which features matter more or less than before.
 """
 

@@ -162,7 +162,7 @@ def claims(found: Depths) -> list[Claim]:
             _why_not(found),
         ),
         Claim(
-            "So they are by the letter of Algorithms 5–6",
+            "So they are with Algorithms 5–6 exactly",
             f"{_texts(found, TEXT)} {required}. This needs labels around 0, the first prediction; "
             f"as they are: {_texts(found, OFF_CENTRE)}",
             _follows(found, TEXT),

@@ -18,7 +18,8 @@ from amforest._core import Options
 from amforest._forest.class_labels import distinct_classes, distinct_labels
 from amforest._forest.core_options import size_limits
 from amforest._forest.estimator import Estimator
-from amforest._forest.inputs import argument_named, validate_weights
+from amforest._forest.input_errors import argument_named
+from amforest._forest.inputs import validate_weights
 from amforest._forest.losses import Floats
 from amforest.classifier import ForestClassifier
 

@@ -31,7 +31,8 @@ from amforest._forest.core_options import (
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
 from amforest._forest.explanation import Explanation
-from amforest._forest.inputs import Features, argument_named
+from amforest._forest.input_errors import argument_named
+from amforest._forest.inputs import Features
 from amforest._forest.limits import LARGEST_LABEL
 from amforest._forest.losses import Floats
 from amforest.distribution import PredictiveDistribution, check_levels

@@ -18,6 +18,8 @@ from rich.console import Console
 
 import amforest
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
+from amforest.cli.comparison import compare
+from amforest.cli.console import LastView
 from amforest.cli.row_file import RowFile
 from amforest.cli.run import run
 from amforest.cli.settings import Settings, demo_stream
@@ -98,6 +100,25 @@ def test_the_model_depends_on_the_target_and_on_the_option(options, kind, n_esti
     model = amforest.load("m.amf")
     assert type(model) is kind
     assert model.n_estimators == n_estimators
+
+
+@pytest.mark.parametrize(
+    ("n_distinct", "words"),
+    [
+        (2, None),
+        (5, "5 different whole numbers in the first rows: they are classes; --task regression"),
+        (26, "26 different whole numbers in the first rows: they are numbers; --task classif"),
+        (200, None),
+    ],
+)
+def test_whole_numbers_that_may_be_classes_or_numbers_are_noted(n_distinct, words):
+    lines = [f"{k % 7},{k % n_distinct}" for k in range(400)]
+    Path("s.csv").write_text("\n".join(["x,y", *lines]))
+    how = ["run", "s.csv", "-t", "y", "--trees", 1]
+    notes = [line for line in amf(*how).stderr.splitlines() if "the target 'y'" in line]
+    assert len(notes) == (words is not None)
+    assert all(words in note for note in notes)
+    assert "the target" not in amf(*how, "--task", "regression").stderr
 
 
 def test_the_adaptive_forest_gets_columns_as_they_are(stream):
@@ -424,6 +445,15 @@ def test_help_shows_examples_and_completion_is_there(monkeypatch):
     assert amf("--version").stdout == f"amforest {amforest.__version__}\n"
 
 
+def test_help_imports_nothing_that_takes_long():
+    code = """import sys
+from amforest.cli.app import app
+slow = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "narwhals", "matplotlib", "river"}
+print(sorted(slow & sys.modules.keys()))"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "[]\n"
+
+
 def test_inspect_tells_what_a_model_is(stream):
     amf("run", stream, "-t", "buys", "--model", "amf", "--save", "m.amf", "-q")
     text = amf("inspect", "m.amf").stdout
@@ -582,6 +612,16 @@ def test_a_disk_that_is_full_is_one_line_and_keeps_the_old_model(stream):
     assert Path("m.amf").read_bytes() == old
 
 
+def test_lines_are_not_wrapped_where_there_is_no_terminal(stream):
+    folder = Path("a folder with [red] and a name that is long " * 3)
+    folder.mkdir()
+    how = ["run", stream, "-t", "buys", "--trees", 1, "--save", folder / "m.amf"]
+    for _ in range(2):  # the second time it resumes
+        lines = amf(*how, "--checkpoint", folder / "saved").stderr.splitlines()
+        assert f"Model: {folder}/m.amf" in lines
+    assert lines[0].startswith(f"Resuming from {folder}/saved")
+
+
 def test_plain_lines_are_printed_where_there_is_no_terminal(stream, monkeypatch):
     monkeypatch.setattr("amforest.cli.console.SECONDS_BETWEEN_LINES", 0.0)
     lines = amf("run", stream, "-t", "buys").stderr.splitlines()
@@ -610,6 +650,16 @@ def test_on_a_terminal_a_bar_and_a_table_are_redrawn(stream):
     assert "3,000 rows" in text
 
 
+def test_progress_is_that_of_the_rows_that_were_learned(stream, monkeypatch):
+    shown = []
+    monkeypatch.setattr(LastView, "show", lambda self, status: shown.append(status))
+    run(Settings((str(stream),), "buys", trees=1, quiet=True), Console(stderr=True))
+    assert len(shown) > 5
+    for status in shown:  # not of what was read ahead, which is the whole file
+        read, learned = status.bytes_read / status.bytes_total, status.rows / 3_000
+        assert read == pytest.approx(learned, abs=0.02)
+
+
 def test_the_embedded_stream_is_the_same_each_time():
     assert demo_stream(500).getvalue() == demo_stream(500).getvalue()
     (batch,) = open_stream(demo_stream(50), format="csv")
@@ -629,6 +679,13 @@ def test_compare_tells_how_others_do_on_the_same_rows(stream):
     assert "rmse" in numbers
     assert "naive Bayes" not in numbers
     assert "can be read only once" in amf("compare", "-", "-t", "buys", code=1).stderr
+
+
+def test_compare_shows_the_rows_that_each_model_has_learned(stream):
+    console = Console(file=(screen := io.StringIO()), force_terminal=True, color_system=None)
+    compared = compare(Settings((str(stream),), "buys", trees=1), console, max_rows=300)
+    for name in compared.results:
+        assert f"{name}: 300 rows, " in screen.getvalue()
 
 
 def test_compare_stops_a_model_whose_time_is_over_and_says_so(stream):

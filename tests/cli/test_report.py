@@ -24,7 +24,12 @@ from sklearn.metrics import confusion_matrix
 from amforest.cli.console import CommandError
 from amforest.cli.recent_predictions import LabelledPredictions
 from amforest.cli.report import figures, markup, prepare_report, write_report
-from amforest.cli.report.sections import LEAST_IMPORTANCE, LONGEST_CLASS, count_confusion
+from amforest.cli.report.sections import (
+    LEAST_IMPORTANCE,
+    LEAST_WEIGHT,
+    LONGEST_CLASS,
+    count_confusion,
+)
 from amforest.cli.run import INTERVAL_METRICS, Outcome, run
 from amforest.cli.settings import Settings
 from amforest.inspection import importances
@@ -299,6 +304,27 @@ def test_worst_rows_are_those_of_the_run(pages, outcomes):
     assert "a = " in rows.text
 
 
+def test_worst_rows_of_several_files_have_their_files(tmp_path):
+    for day in (1, 2):
+        rows = zip(*classes_and_numbers(2, 100 + day).values(), strict=True)
+        lines = ["a,b,kind", *(",".join(map(str, row)) for row in rows)]
+        (tmp_path / f"day {day}.csv").write_text("\n".join(lines))
+    settings = Settings(source=(f"{tmp_path}/day*.csv",), target="kind", trees=1, quiet=True)
+    outcome = run(settings, Console(stderr=True), for_report=True)
+    page = Page(write_report(outcome, tmp_path / "report"))
+    places = [row[1] for row in page.section("rows").rows()[:10]]
+    worst = outcome.session.records.worst
+    assert places == [f"{Path(row.file).name}, {row.line}" for row in worst]
+
+
+def test_features_that_contribute_nothing_are_not_drawn(tmp_path):
+    columns = {"same": [1.0] * 300, "empty": [""] * 300} | classes_and_numbers(2, 300)
+    features = Page(write_report(ran(tmp_path, columns), tmp_path / "report")).section("features")
+    drawn = {words for tag, words in features.words if tag == "text"}
+    assert {"a", "b"} <= drawn
+    assert not {"same", "empty"} & drawn
+
+
 # The verdict
 
 
@@ -407,7 +433,10 @@ def test_the_page_shows_the_memories_below_the_curves(drift, tmp_path):
     section = Page(write_report(drift, tmp_path)).section("metrics")
     model = drift.session.model
     rows = section.rows()[-len(model.memory_names_) :]
-    weights = [f"{weight:.3f}".replace("-", "−") for weight in model.memory_weights_]
+    weights = [
+        "–" if abs(weight) < LEAST_WEIGHT else f"{weight:.3f}".replace("-", "−")
+        for weight in model.memory_weights_
+    ]
     regrows = [f"{n:,}" for n in model.stats()["regrows"].values()]
     assert rows == [list(row) for row in zip(model.memory_names_, weights, regrows, strict=True)]
     label = section.all("svg")[-1]["aria-label"]
@@ -658,6 +687,14 @@ def test_a_report_replaces_an_older_one(outcomes, tmp_path):
     ("words", "expected"),
     [
         (markup.rounded(0.123456789), "0.123"),
+        (markup.rounded(0.9), "0.900"),
+        (markup.rounded(4.0), "4.00"),
+        (markup.rounded(136.4), "136"),
+        (markup.as_read(7_711.0), "7,711"),
+        (markup.as_read(-17.0), "−17"),
+        (markup.as_read(-0.0), "0"),
+        (markup.as_read(0.25), "0.250"),
+        (markup.as_read(float("inf")), "inf"),
         (markup.rounded(-123_456.7), "−123,000"),
         (markup.rounded(-0.0), "0"),
         (markup.number(float("nan")), "–"),
@@ -718,12 +755,16 @@ def test_a_browser_shows_the_page_in_light_and_dark(pages, tmp_path):
 
 @needs_chromium
 def test_pages_fit_a_phone(pages, tmp_path):
-    """All but wide tables, which scroll by themselves, is as wide as the screen."""
+    """All but wide tables and swarms, which scroll by themselves, is as wide as the screen."""
     frames = "".join(
         f'<iframe width="390" height="800" frameborder="0" srcdoc="{escape(page)}"></iframe>'
         for page in (path.read_text("utf-8") for path in pages.values())
     )
-    widths = "Array.from(frames, frame => frame.document.documentElement.scrollWidth)"
+    widths = """Array.from(frames, frame => {
+        const plots = frame.document.querySelectorAll("figure:not(.named) svg");
+        const ends = Array.from(plots, svg => svg.getBoundingClientRect().right);
+        return Math.max(frame.document.documentElement.scrollWidth, ...ends);
+    })"""
     script = f"<script>onload = () => {{ document.title = {widths} }}</script>"
     outer = tmp_path / "outer.html"
     outer.write_text(f'<!DOCTYPE html><meta charset="utf-8">{frames}{script}', "utf-8")
@@ -741,7 +782,7 @@ def test_tables_can_be_read_on_a_phone(pages):
         assert "width=device-width" in viewport
         # Whatever may be broader than the screen is in a box that scrolls.
         boxes = re.findall(r'<div class="wide[^"]*">(?=<table>|<svg )', page.source)
-        broad = page.source.count('<figure class="broad">')
+        broad = len(re.findall('<figure class="broad[^"]*">', page.source))
         assert len(boxes) == len(page.all("table")) + broad
     css = " ".join(Page(pages["two classes"]).source.split())
     assert ".wide { overflow-x: auto; }" in css

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from amforest import AMFClassifier, AMFRegressor
+from amforest._forest.categories import Categories, Column
 from amforest._forest.limits import MOST_CATEGORIES
 from helpers import (
     SWITCHES,
@@ -431,3 +432,25 @@ def test_there_may_be_65535_categories_and_no_more():
     ):
         model.partial_fit([[MOST_CATEGORIES]], [0])
     assert len(model.categories_[0]) == MOST_CATEGORIES
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from("?ilfd"), st.sampled_from([3, 4095, 4097, 1e9]))
+def test_numbers_looked_up_at_once_have_the_same_codes(seed, dtype, largest):
+    rng = np.random.default_rng(seed)
+    values = np.round(rng.uniform(0, largest, size=(200, 2)))
+    values[0] = rng.choice([0.0, -0.0, 0.5, -1.0, 1.0])
+    if dtype in "fd":
+        values[rng.random(values.shape) < 0.1] = np.nan
+    values = values.astype(dtype)
+    known = Categories().widen(2).extend(columns_of(values[:90]), limit=50)
+    found = known.encode(columns_of(values, are_numbers=True), slice(None))
+    np.testing.assert_array_equal(found, known.encode(columns_of(values), slice(None)))
+
+
+def columns_of(values, *, are_numbers=False):
+    return [
+        Column(
+            "x", len(values), lambda part, c=c: c[part].tolist(), True, c if are_numbers else None
+        )
+        for c in values.T
+    ]

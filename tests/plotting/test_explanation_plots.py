@@ -79,15 +79,16 @@ def test_bars_lead_from_the_base_value_to_the_prediction(shop):
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_words_of_the_prediction_stay_within_the_axes(sign):
-    values = sign * np.array([3.4, 0.2])
-    one = Explanation(values, 0.5 * sign, np.ones(2), unit="log-odds", axes=("features",))
-    ax = plot_contributions(one)
+def test_words_beside_bars_stay_off_the_names_of_features(sign):
+    values = sign * np.array([3.4, 0.2, -0.05, 0.02])
+    one = Explanation(values, 0.5 * sign, np.ones(4), unit="log-odds", axes=("features",))
+    narrow = plt.figure(figsize=(4, 3), layout="constrained").subplots()
+    ax = plot_contributions(one, ax=narrow)
     ax.figure.canvas.draw()
     frame = ax.get_window_extent()
     boxes = [text.get_window_extent() for text in ax.texts]
     assert min(box.x0 for box in boxes) >= frame.x0
-    assert max(box.x1 for box in boxes) <= frame.x1
+    assert max(box.x1 for box in boxes) <= ax.figure.bbox.x1
 
 
 def test_the_rest_has_one_bar_and_a_missing_value_is_named(shop):

@@ -269,6 +269,14 @@ def test_unsupported_types_are_an_error_unless_dropped(values, tmp_path):
     assert read_rows(path, drop=["odd"])[0] == [{"x": 1.0}]
 
 
+@pytest.mark.parametrize("name", ["t.arrow", "t.arrows"])
+def test_a_column_of_arrow_whose_name_is_not_utf_8_is_an_error(name, tmp_path):
+    path = write_table(tmp_path / name, pa.table({"column": [1]}))
+    path.write_bytes(path.read_bytes().replace(b"column", b"col\xd8mn"))
+    with pytest.raises(StreamError, match=r"t\.arrows? is not Arrow: a name is not UTF-8 text"):
+        open_stream(path)
+
+
 def test_a_damaged_arrow_file_never_gives_wrong_text(tmp_path):
     text = pa.array(["abc", "déf", "ghi", None])
     data = write_table(tmp_path / "t.arrow", pa.table({"x": text, "n": [1, 2, 3, 4]})).read_bytes()

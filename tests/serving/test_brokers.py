@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-import time
 
 import pytest
 from typer.testing import CliRunner
@@ -17,6 +16,7 @@ from amforest.model_io import newest_checkpoint
 from broker_servers import (
     OUTPUT,
     REJECTS,
+    SECONDS,
     SERVERS,
     as_table,
     find,
@@ -115,7 +115,7 @@ def test_rows_are_learned_once_after_kill_9_between_any_two_steps(server, kind, 
     server.send(rows)
     for kill in KILLS[kind]:
         process = start_consumer(server.places(), folder, kill=kill, block=10)
-        process.join(30)
+        process.join(SECONDS)
         assert process.exitcode == -signal.SIGKILL, kill
     consume_all(server, kind, folder, [r["id"] for r in rows])
     assert model_in(folder) == learn_directly(rows).to_bytes()
@@ -123,14 +123,12 @@ def test_rows_are_learned_once_after_kill_9_between_any_two_steps(server, kind, 
 
 def test_sigterm_saves_and_acknowledges(server, kind, folder):
     rows = [row(i) for i in range(60)]
+    run_consumer(server.places(), folder, idle=0)  # a session to queue messages for
     process = start_consumer(server.places(), folder, idle=None, every=1_000)
-    if kind == "mqtt":
-        wait_for((folder / "messages.journal").exists, "a journal")
-        time.sleep(0.5)  # until it has subscribed
     server.send(rows)
     wait_for_ids(server, kind, [r["id"] for r in rows])
     os.kill(process.pid, signal.SIGTERM)
-    process.join(30)
+    process.join(SECONDS)
     assert process.exitcode == 128 + signal.SIGTERM
     assert model_in(folder) == learn_directly(rows).to_bytes()
     if kind == "redis":
@@ -139,10 +137,8 @@ def test_sigterm_saves_and_acknowledges(server, kind, folder):
 
 def test_a_broker_that_restarts_loses_nothing(server, kind, folder):
     rows = [row(i) for i in range(200)]
+    run_consumer(server.places(), folder, idle=0)
     process = start_consumer(server.places(), folder, idle=None, every=50)
-    if kind == "mqtt":
-        wait_for((folder / "messages.journal").exists, "a journal")
-        time.sleep(0.5)
     server.send(rows[:110])
     wait_for_ids(server, kind, ["r109"])
     server.stop()
@@ -150,7 +146,7 @@ def test_a_broker_that_restarts_loses_nothing(server, kind, folder):
     server.send(rows[110:])
     wait_for_ids(server, kind, [r["id"] for r in rows])
     os.kill(process.pid, signal.SIGTERM)
-    process.join(30)
+    process.join(SECONDS)
     assert model_in(folder) == learn_directly(rows).to_bytes()
 
 
@@ -202,7 +198,7 @@ def test_without_ids_messages_are_told_apart_by_the_broker(server, kind, folder)
     server.send(same)
     for kill in KILLS[kind][1:3]:
         process = start_consumer(server.places(), folder, kill=kill, block=10, id_field=None)
-        process.join(30)
+        process.join(SECONDS)
         assert process.exitcode == -signal.SIGKILL
     run_consumer(server.places(), folder, id_field=None)
     assert model_in(folder) == learn_directly(same).to_bytes()

@@ -38,11 +38,11 @@ def events(server, count):
 
 
 def test_a_page_that_is_opened_later_gets_the_past_and_then_what_is_new(server):
-    time.sleep(2.2)
-    (name, past), *rest = events(server, 8)
-    assert name == "history"
-    ticks = [point["tick"] for point in past["recent"]]
-    assert len(ticks) >= 2
+    ticks = []
+    while len(ticks) < 2:
+        (name, past), *rest = events(server, 8)
+        assert name == "history"
+        ticks = [point["tick"] for point in past["recent"]]
     assert ticks == list(range(ticks[0], ticks[0] + len(ticks)))
     news = [value["tick"] for name, value in rest if name == "point"]
     assert news[-1] > ticks[-1]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from running_server import RunningServer
 from serving.browser import await_change, open_browser, open_page
-from serving.visits import visits
+from serving.visits import numbers, visits
 
 TOKEN = "token-of-the-test"
 ROWS, LABELS = visits(900)
@@ -76,6 +77,24 @@ def test_the_form_predicts_a_row_and_shows_what_each_column_contributes(server, 
         shown = page.locator("#answer table").nth(1).locator("tbody tr td:first-child")
         assert set(shown.all_inner_texts()[:12]) <= contributions.keys()
         assert shown.first.inner_text() == max(contributions, key=lambda k: abs(contributions[k]))
+
+
+def test_the_form_predicts_a_number_with_its_interval(browser):
+    rows, labels = numbers(300)
+    with RunningServer("--target", "y") as server:
+        server.client.learn(rows, labels)
+        with open_page(browser, server.url, 1200) as page:
+            page.fill("label:has-text('a') input", "0.5")
+            page.click("#row-form button")
+            page.wait_for_selector("#answer *")
+            answer = server.client.predict([{"a": 0.5}])
+            lower, upper = answer["intervals"][0]
+            shown = page.inner_text("#answer")
+            words = [float(word) for word in re.findall(r"-?\d+(?:\.\d+)?", shown)]
+            # The number, the end of 90 %, and the ends.
+            expected = [answer["predictions"][0], 90, lower, upper]
+            assert words[:4] == pytest.approx(expected, rel=1e-3)
+            assert page.locator("#answer tbody tr").count() == 2
 
 
 def test_the_page_of_the_api_lists_the_paths(server, browser):

@@ -192,6 +192,12 @@ def test_damaged_arrow_is_refused(server):
     assert server.client.model()["stats"] == before
 
 
+@pytest.mark.parametrize("path", ["/predict", "/learn", "/explain"])
+def test_columns_of_arrow_whose_names_are_not_utf_8_are_refused(server, path):
+    body = as_arrow(ROWS[:3]).replace(b"basket", b"bask\xd8t")
+    assert "UTF-8" in problem(server.http.post(path, content=body, headers=ARROW), 400)
+
+
 def test_compressed_arrow_is_refused_because_it_could_be_of_any_size(server):
     body = as_arrow(ROWS[:9], options=pa.ipc.IpcWriteOptions(compression="zstd"))
     assert "compressed" in problem(server.http.post("/predict", content=body, headers=ARROW), 415)

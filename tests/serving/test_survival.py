@@ -61,7 +61,7 @@ def test_a_checkpoint_is_saved_by_time(tmp_path):
     rows, labels = visits(20)
     with RunningServer(*SMALL, "--checkpoint", tmp_path, "--seconds", 0.2) as server:
         server.client.learn(rows, labels)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 100
         while n_saved(tmp_path) < 20 and time.monotonic() < end:
             time.sleep(0.05)
         server.kill()
@@ -110,7 +110,7 @@ def test_rows_acknowledged_before_a_kill_under_load_are_there_after_it(tmp_path)
 
         thread = threading.Thread(target=send)
         thread.start()
-        while len(acknowledged) < 40:
+        while thread.is_alive() and len(acknowledged) < 40:
             time.sleep(0.002)
         server.process.kill()
         thread.join()

@@ -14,6 +14,7 @@ from result import Report, Result
 from amforest.model_io import newest_checkpoint
 from broker_servers import (
     OUTPUT,
+    SECONDS,
     SERVERS,
     find,
     learn_directly,
@@ -63,7 +64,7 @@ def kill_many(kind: str, count: int, report: Report) -> Result:
                     wait_for(lambda n=n_before: server.count(OUTPUT[kind]) > n, "a prediction")
                 time.sleep(moments.uniform(0, LONGEST))
                 process.kill()
-                process.join(30)
+                process.join(SECONDS)
                 newest = {p["id"] for p in server.received(OUTPUT[kind])}
                 n_amid += rows[-1]["id"] not in newest and server.count(OUTPUT[kind]) > n_before
                 report(f"{kind}: kills", number + 1, count)

@@ -215,12 +215,12 @@ def run(report: Report, quick: bool) -> list[Result]:
                 attack_all(attackers, part)
                 done += 2 * part
                 memories.append(server.memory())
-                report(f"{TITLE}: requests", done, count)
+                report("requests", done, count)
         finally:
             is_over.set()
             thread.join()
         is_alive = server.http.get("/readyz").status_code == 200
-        errors = server.errors()
+        errors = server.errors().replace("WARNING: Invalid HTTP request received. ", "")
     statuses = sum((a.statuses for a in (*attackers, slow)), Counter[int]())
     # The first fifth is for what is loaded late, and for the model to reach its size.
     growth = max(memories) - memories[len(memories) // 5]

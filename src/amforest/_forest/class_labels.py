@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amforest._forest.class_weights import ClassCounts, ClassWeight, weigh_rows
-from amforest._forest.inputs import argument_named, is_plain, refuse_missing_labels
+from amforest._forest.input_errors import argument_named
+from amforest._forest.inputs import is_plain, refuse_missing_labels
 from amforest._forest.limits import LARGEST_LABEL, MOST_CLASSES
 from amforest._forest.losses import Floats, log_losses, squared_errors
 

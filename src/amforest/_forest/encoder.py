@@ -28,21 +28,20 @@ from amforest._forest.categories import (
 )
 from amforest._forest.class_labels import Encoded
 from amforest._forest.column_kinds import Schema, is_missing, splits_dates
+from amforest._forest.input_errors import argument_named, numbers_only
 from amforest._forest.inputs import (
     Features,
-    NamedRow,
     Table,
-    argument_named,
     as_objects,
     dense,
     is_plain,
-    numbers_only,
     split_columns,
     validate,
     validate_first_row,
 )
 from amforest._forest.losses import Floats
 from amforest._forest.named_dates import split_frame, split_row
+from amforest._forest.named_rows import NamedRow
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,7 @@ needed.
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
@@ -26,28 +23,36 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from amforest._forest.caller import caller_level
 from amforest._forest.categories import ROWS_AT_ONCE, Column
 from amforest._forest.column_kinds import (
-    AS_IT_IS,
     NUMBER,
-    GivenColumns,
     Schema,
-    UnusedColumnWarning,
-    date_columns,
     frame_kinds,
     is_auto,
     is_missing,
     kind_of,
     list_names,
-    select_parts,
+)
+from amforest._forest.data_frames import (
+    as_frame,
+    column_values,
+    expand_frame,
+    frame_categories,
+    frame_rows,
+    match_columns,
+)
+from amforest._forest.input_errors import (
+    argument_named,
+    large_values_named,
+    refuse_others,
+    too_large,
 )
 from amforest._forest.limits import LARGEST_FEATURE, LEAST_WEIGHT
 from amforest._forest.losses import Floats
+from amforest._forest.named_rows import NamedRow
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
-    from narwhals.series import Series
 
 Features = NDArray[np.float32]
 Sparse: TypeAlias = Any  # scipy's csr_matrix or csr_array, which have no types
@@ -61,106 +66,6 @@ CONVERSION: dict[str, Any] = {
     "accept_sparse": "csr",
 }
 _ANY_VALUES: dict[str, Any] = {"dtype": None, "ensure_all_finite": False}
-_ADVICE = {
-    "Datetime": "convert times to numbers first",
-    "Date": "convert dates to numbers first",
-    "Time": "convert times to numbers first, such as seconds since midnight",
-    "Duration": "convert durations to numbers first, such as seconds",
-    "Struct": "make a column of each field first",
-    "String": "name columns of categories in categorical_features",
-    "Categorical": "name columns of categories in categorical_features",
-    "Enum": "name columns of categories in categorical_features",
-}
-# The same in the words of a library; {} is the name of the column.
-_IN_PANDAS = {
-    "Datetime": "X[{}].dt.hour",
-    "Duration": "X[{}].dt.total_seconds()",
-    "String": 'X[{}].astype("category")',
-}
-_IN_POLARS = {
-    "Datetime": "pl.col({}).dt.hour()",
-    "Date": "pl.col({}).dt.month()",
-    "Time": "pl.col({}).dt.hour()",
-    "Duration": "pl.col({}).dt.total_seconds()",
-    "Struct": "X.unnest({})",
-    "String": "pl.col({}).cast(pl.Categorical)",
-}
-_IN_ARROW = {
-    "Datetime": "pyarrow.compute.hour(X[{}])",
-    "Date": "pyarrow.compute.month(X[{}])",
-    "Time": "pyarrow.compute.hour(X[{}])",
-    "Duration": "X[{}].cast(pyarrow.int64())",
-    "Struct": "X.flatten()",
-    "String": "X[{}].dictionary_encode()",
-}
-
-
-class NamedRow(NamedTuple):
-    """One row with names: a dict, or a Series of pandas."""
-
-    names: list[Any]
-    values: list[Any]
-
-    @classmethod
-    def read(cls, x: Any) -> NamedRow | None:
-        """Return the names and values of x; None if it has no names."""
-        if isinstance(x, np.ndarray | list | tuple) or not hasattr(x, "keys"):
-            return None
-        row = cls(list(x.keys()), [value for _, value in x.items()])
-        if len(set(row.names)) < len(row.names):
-            twice = next(name for name in row.names if row.names.count(name) > 1)
-            raise ValueError(f"x has several values of {twice!r}; it must have one of each feature")
-        return row
-
-    def in_order(self, schema: Schema, estimator: Any) -> list[Any]:
-        """Return the values in the order of the names of X's columns, or of positions."""
-        given, names = dict(zip(self.names, self.values, strict=True)), schema.column_names
-        if names is None and given.keys() != set(range(schema.n_columns)):
-            raise ValueError(
-                f"x has the names {list_names(self.names)}, but the forest was fitted without "
-                "names: give it the values in the order of the columns"
-            )
-        wanted = list(range(schema.n_columns)) if names is None else names.tolist()
-        needed = [name for j, name in enumerate(wanted) if j not in schema.dropped]
-        absent = [name for name in needed if name not in given]
-        unknown = [name for name in self.names if name not in set(wanted)]
-        if not getattr(estimator, "strict", True):
-            _refuse_strangers("x", absent, needed)
-            note_unknown(estimator, "x", unknown)
-        elif absent:
-            raise ValueError(
-                f"x lacks {list_names(absent)}; the forest was fitted with {list_names(wanted)}. "
-                "Give None where a value is missing, or set strict=False"
-            )
-        elif unknown:
-            raise ValueError(
-                f"x has {list_names(unknown)}, which the forest does not know: it was fitted "
-                f"with {list_names(wanted)}. To ignore other names, set strict=False"
-            )
-        return [given.get(name) for name in wanted]
-
-
-def note_unknown(estimator: Any, argument: str, unknown: list[Any]) -> None:
-    """Warn, once for each forest, that columns are ignored because they are unknown."""
-    handle = estimator._handle
-    if not unknown or handle.has_noted_unknown:
-        return
-    handle.has_noted_unknown = True
-    warnings.warn(
-        f"{argument} has {list_names(unknown)}, which the forest ignores: the first X had no such "
-        "column",
-        UnusedColumnWarning,
-        stacklevel=caller_level(),
-    )
-
-
-def _refuse_strangers(argument: str, absent: list[Any], needed: list[Any]) -> None:
-    """Refuse names of which the forest knows none: they are those of other data."""
-    if needed and len(absent) == len(needed):
-        raise ValueError(
-            f"{argument} has none of the columns that the forest was fitted with: "
-            f"{list_names(needed)}"
-        )
 
 
 @dataclass(frozen=True)
@@ -220,11 +125,11 @@ def validate(
         if schema is None:
             schema = _frame_schema(frame, requested)
         else:
-            frame = _match_columns(estimator, frame, schema)
+            frame = match_columns(estimator, frame, schema)
         if schema.columns is not None:
-            frame = _expand_frame(frame, schema.columns)
-        numbers: Any = _frame_rows(frame, schema.is_categorical)
-        columns = _frame_categories(frame, schema)
+            frame = expand_frame(frame, schema.columns)
+        numbers: Any = frame_rows(frame, schema.is_categorical)
+        columns = frame_categories(frame, schema)
     elif holds_any(X, requested) if schema is None else _needs_objects(schema):
         values = as_objects(X)
         _check(estimator, values, *y, is_first=schema is None, **_ANY_VALUES)
@@ -268,15 +173,15 @@ class Given(NamedTuple):
 def read_given(estimator: Any, X: Any, schema: Schema) -> Given:
     """Return the values of the features of an X that is valid: numbers, dates as their parts."""
     if (frame := as_frame(X)) is not None:
-        frame = _match_columns(estimator, frame, schema)
+        frame = match_columns(estimator, frame, schema)
         if schema.columns is not None:
-            frame = _expand_frame(frame, schema.columns)
+            frame = expand_frame(frame, schema.columns)
         if schema.is_categorical.any():
             values = np.empty(frame.shape, dtype=object)
             for j, column in enumerate(frame.iter_columns()):
                 values[:, j] = column.to_list()
         else:
-            values = np.array([_column_values(column) for column in frame.iter_columns()]).T
+            values = np.array([column_values(column) for column in frame.iter_columns()]).T
         import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
 
         return Given(values, frame.implementation.value, nw.maybe_get_index(frame))
@@ -456,11 +361,7 @@ def check_magnitudes(rows: Features | Sparse) -> None:
     if issparse(rows):
         raise ValueError("X holds values beyond ±2**100 (about 1e30): scale it down")
     i, j = np.argwhere(np.abs(values) > LARGEST_FEATURE)[0].tolist()
-    raise ValueError(_too_large(i, j, values[i, j]))
-
-
-def _too_large(i: int, j: int | str, value: float) -> str:
-    return f"X[{i}, {j!r}] is {value}; features must be finite and lie within ±2**100 (about 1e30)"
+    raise ValueError(too_large(i, j, values[i, j]))
 
 
 def check_least_weight(weights: Floats | None) -> None:
@@ -477,7 +378,7 @@ def _as_numbers(X: Any) -> Any:
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.float32), np.nan)
     values = X if isinstance(X, np.ndarray) else _as_array(X)
-    _refuse_others(values, "X")
+    refuse_others(values, "X")
     return values
 
 
@@ -496,11 +397,7 @@ def split_columns(values: NDArray[Any], schema: Schema) -> Table:
     """Split an array of any values into numbers and categories."""
     numbers = _as_numbers(values.take(np.flatnonzero(~schema.is_categorical), axis=1))
     how = CONVERSION | {"ensure_min_features": 0}
-    # In an array of floats only NaN can stand for a missing category.
-    columns = [
-        Column(name, len(values), partial(_list_array, values[:, j]), values.dtype.kind == "f")
-        for j, name in schema.categorical_columns()
-    ]
+    columns = [_array_column(name, values[:, j]) for j, name in schema.categorical_columns()]
     return Table(check_array(numbers, input_name="X", **how), columns)
 
 
@@ -516,21 +413,6 @@ def _as_array(X: Any, dtype: Any = None) -> NDArray[Any]:
         raise ValueError("X must be a table of numbers: its rows differ in length") from error
 
 
-def _refuse_others(values: NDArray[Any], name: str) -> None:
-    """Refuse what is not a number: numpy would parse text, and convert times to nanoseconds."""
-    kind = values.dtype.kind
-    if kind in "mMV":
-        advice = _ADVICE[{"m": "Duration", "M": "Datetime", "V": "Struct"}[kind]]
-        raise ValueError(f"{name} must hold numbers only, not {values.dtype}: {advice}")
-    if kind not in "OSU":
-        return
-    text = next((value for value in values.flat if isinstance(value, str | bytes)), None)
-    if text is not None:
-        raise ValueError(
-            f"{name} must hold numbers only: {str(text)!r} is text; {_ADVICE['String']}"
-        )
-
-
 def _without_duplicates(X: Sparse) -> Sparse:
     """Sum entries of the same place, so that their sum is checked; X itself does not change."""
     if X.format not in ("csr", "csc") or X.has_canonical_format:
@@ -540,196 +422,15 @@ def _without_duplicates(X: Sparse) -> Sparse:
     return X
 
 
-def as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Wrap a data frame of any library; return None if X is not one."""
-    if isinstance(X, np.ndarray | list | tuple) or issparse(X):
-        return None
-    import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
-
-    try:
-        frame = nw.from_native(X, pass_through=True)
-    except nw.exceptions.DuplicateError as error:
-        raise ValueError(f"X has several columns of the same name. {error}") from error
-    if isinstance(frame, nw.LazyFrame):
-        raise TypeError("X is a lazy frame, which holds no values yet: call its collect() first")
-    if isinstance(frame, nw.DataFrame):
-        return frame
-    if hasattr(X, "__arrow_c_stream__") and not nw.dependencies.is_into_series(X):
-        return nw.from_arrow(X, backend="pyarrow")  # such as a RecordBatch
-    return None
-
-
-def _match_columns(estimator: Any, frame: nw.DataFrame[Any], schema: Schema) -> nw.DataFrame[Any]:
-    """Return the columns of the first X: with `strict` they must be all, in their order."""
-    names, given = schema.column_names, _get_feature_names(frame.to_native())
-    if names is None or given is None:
-        validate_data(estimator, frame.to_native(), reset=False, skip_check_array=True)
-        return frame
-    if np.array_equal(names, given):
-        return frame
-    kept = np.delete(names, schema.dropped).tolist()
-    found = [name for name in given if name in set(kept)]
-    unknown = [name for name in given if name not in set(names)]
-    if not estimator.strict:
-        absent = [name for name in kept if name not in set(found)]
-        _refuse_strangers("X", absent, kept)
-        note_unknown(estimator, "X", unknown)
-        return _add_missing(frame, absent, kept, schema)
-    if found == kept and not unknown:  # those that are dropped may be absent
-        return frame
-    try:
-        validate_data(estimator, frame.to_native(), reset=False, skip_check_array=True)
-    except ValueError as error:
-        # scikit-learn's estimator checks require that other columns and orders are refused.
-        raise ValueError(f"{error}To match columns by name, set strict=False.") from error
-    return frame
-
-
-def _add_missing(
-    frame: nw.DataFrame[Any], absent: list[str], kept: list[str], schema: Schema
-) -> nw.DataFrame[Any]:
-    """Return the kept columns in the order of the first X; absent ones are missing."""
-    import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
-
-    names: Any = schema.names
-    categorical = set(names[schema.is_categorical])
-    new = [
-        nw.new_series(
-            name,
-            [None] * len(frame),
-            nw.String if name in categorical else nw.Float64,
-            backend=frame.implementation,
-        )
-        for name in absent
-    ]
-    return (frame.with_columns(*new) if new else frame).select(kept)
-
-
-def _expand_frame(frame: nw.DataFrame[Any], columns: GivenColumns) -> nw.DataFrame[Any]:
-    """Return the features of a frame: parts of dates, and no dropped columns."""
-    import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
-
-    given = frame.columns if columns.names is None else columns.names.tolist()
-    new, selected = [], []
-    for name, parts in zip(given, columns.parts, strict=True):
-        selected += [name] if parts == AS_IT_IS else [f"{name}{part}" for part in parts]
-        if parts and parts != AS_IT_IS:
-            for part, numbers in zip(
-                parts, _split_series(frame.get_column(name), parts), strict=True
-            ):
-                new.append(
-                    nw.new_series(
-                        f"{name}{part}", numbers, nw.Float64, backend=frame.implementation
-                    )
-                )
-    return (frame.with_columns(*new) if new else frame).select(map(nw.col, selected))
-
-
-def _split_series(column: Series[Any], parts: tuple[str, ...]) -> list[NDArray[Any]]:
-    """Return the parts of a column of dates."""
-    kind = type(column.dtype).__name__
-    if kind in ("Date", "Datetime"):
-        if getattr(column.dtype, "time_zone", None):
-            column = column.dt.replace_time_zone(None)
-        times = column.to_numpy()
-        if times.dtype.kind == "M":
-            return select_parts(times, parts)
-    return date_columns(column.to_list(), parts, f"X's column {column.name!r}")
-
-
-def _frame_rows(frame: nw.DataFrame[Any], is_categorical: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the numbers of a frame."""
-    if is_categorical.all():
-        return np.empty((len(frame), 0), dtype=np.float32)
-    if is_categorical.any():
-        frame = frame[:, np.flatnonzero(~is_categorical).tolist()]
-    kinds = set(frame.schema.values())
-    if len(kinds) == 1 and kinds.pop().is_float():
-        values = frame.to_numpy()  # all at once: each column costs 0.1 ms
-        if values.dtype != object:  # pandas' NA
-            return values
-    rows = np.empty(frame.shape, dtype=np.float32)
-    for k, column in enumerate(frame.iter_columns()):
-        values = _column_values(column)
-        with np.errstate(over="ignore"):
-            rows[:, k] = values
-        if (is_large := np.isinf(rows[:, k])).any():
-            i = int(is_large.argmax())
-            raise ValueError(_too_large(i, column.name, values[i]))
-    return rows
-
-
-def _frame_categories(frame: nw.DataFrame[Any], schema: Schema) -> list[Column]:
-    # In pandas NaN is null; elsewhere null is None, and NaN a number.
-    is_pandas = frame.implementation.is_pandas_like()
-    return [
-        Column(name, len(frame), partial(_list_series, frame[:, j]), is_pandas)
-        for j, name in schema.categorical_columns()
-    ]
-
-
-def _list_series(column: Series[Any], part: slice) -> list[Any]:
-    some = column[part]
-    if some.implementation.is_pyarrow():
-        native = some.to_native()
-        is_categorical = type(native.type).__name__ == "DictionaryType"
-        if is_categorical and str(native.type.value_type) in ("string", "large_string"):
-            # Three times as fast as value by value.
-            texts: list[Any] = native.cast(native.type.value_type).to_numpy().tolist()
-            return texts
-    return some.to_list()
+def _array_column(name: str, values: NDArray[Any]) -> Column:
+    kind = values.dtype.kind
+    numbers = values if kind in "biuf" else None
+    # In an array of floats only NaN can stand for a missing category.
+    return Column(name, len(values), partial(_list_array, values), kind == "f", numbers)
 
 
 def _list_array(values: NDArray[Any], part: slice) -> list[Any]:
     return list(values[part].tolist())
-
-
-def _column_values(column: Series[Any]) -> NDArray[Any]:
-    """Return numbers, with NaN for nulls of any type."""
-    name, kind = f"X's column {column.name!r}", type(column.dtype).__name__
-    if kind in _ADVICE:
-        raise ValueError(
-            f"{name} must hold numbers only, not {column.dtype}: {_advise(column, kind)}"
-        )
-    values: NDArray[Any] = column.to_numpy()
-    _refuse_others(values, name)
-    if values.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name}")
-    if values.dtype.kind != "O":
-        return values
-    try:
-        return np.where(column.is_null().to_numpy(), np.nan, values).astype(np.float32)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"column {column.name!r}: {error}") from error
-
-
-def _advise(column: Series[Any], kind: str) -> str:
-    """Return what to do with a column of another kind, in the words of its library."""
-    kind = "String" if kind in ("Categorical", "Enum") else kind
-    library = column.implementation
-    words = _IN_PANDAS if library.is_pandas_like() else _IN_ARROW
-    words = _IN_POLARS if library.is_polars() else words
-    if kind not in words:
-        return _ADVICE[kind]
-    join = "or convert them: " if kind == "String" else "for example "
-    given: object = column.name  # any hashable in pandas
-    name = f'"{given}"' if isinstance(given, str) else repr(given)
-    return f"{_ADVICE[kind]}, {join}{words[kind].format(name)}"
-
-
-@contextmanager
-def large_values_named(X: Any) -> Iterator[None]:
-    """Name the first value that is too large for float32, in scikit-learn's error about it."""
-    try:
-        yield
-    except ValueError as error:
-        if "X contains infinity" not in str(error) or not isinstance(X, np.ndarray) or X.ndim != 2:
-            raise
-        with np.errstate(invalid="ignore"):
-            values = X.astype(np.float64)
-            found = np.argwhere(np.abs(values) > LARGEST_FEATURE)
-        i, j = found[0].tolist()
-        raise ValueError(_too_large(i, j, values[i, j])) from error
 
 
 def refuse_missing_labels(y: Any) -> Any:
@@ -750,20 +451,3 @@ def refuse_missing_labels(y: Any) -> Any:
             f"y[{row}] is {values[row]}; each row needs a label: drop the rows that have none"
         )
     return y
-
-
-@contextmanager
-def argument_named(argument: str) -> Iterator[None]:
-    """Name the argument in numpy's errors of conversion."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        if not re.search("could not convert|real number|array element", str(error)):
-            raise
-        raise numbers_only(argument, error) from error
-
-
-def numbers_only(argument: str, error: Exception) -> Exception:
-    """Return an error that names the argument."""
-    kind = TypeError if isinstance(error, TypeError) else ValueError
-    return kind(f"{argument} must hold numbers only: {error}")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -19,7 +19,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from amforest.evaluation import Drift
+if TYPE_CHECKING:
+    from amforest.evaluation import Drift  # imports scikit-learn, which the help can do without
 
 EXIT_ERROR, EXIT_PIPE = 1, 141
 SECONDS_BETWEEN_LINES = 5.0
@@ -76,7 +77,7 @@ class Notes:
             if note in self.shown:
                 continue
             self.shown.append(note)
-            self._console.print(f"Note: {note}", highlight=False, markup=False, soft_wrap=True)
+            print_line(self._console, f"Note: {note}")
 
 
 def describe_drift(drift: Drift) -> str:
@@ -87,6 +88,11 @@ def describe_drift(drift: Drift) -> str:
         features = ", ".join(str(change.feature) for change in drift.changed)
         line += f"; importance changed most: {features}"
     return " ".join(line.split())
+
+
+def print_line(console: Console, text: str) -> None:
+    """Print text as it is: neither wrapped nor styled."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def print_json(values: Any) -> None:
@@ -154,7 +160,7 @@ class LastView(NoView):
         self._status = status
 
     def _print(self, status: Status) -> None:
-        self._console.print(_line(status), highlight=False, markup=False, soft_wrap=True)
+        print_line(self._console, _line(status))
 
 
 class PlainView(LastView):

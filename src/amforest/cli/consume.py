@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from amforest.cli.console import CommandError, Notes, Status, choose_view
+from amforest.cli.console import CommandError, Notes, Status, choose_view, print_line
 from amforest.cli.model_choice import build_model
 from amforest.cli.run import size_of
 from amforest.cli.saved_model import load_with_scheme
@@ -148,7 +148,7 @@ def _build(settings: Settings, batch: Batch, kinds: dict[str, str]) -> tuple[Any
 def _print(console: Console, text: str, *, quiet: bool) -> None:
     if not quiet:
         line = text[:1].upper() + text[1:]
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_line(console, line)
 
 
 class _Progress:

@@ -98,9 +98,12 @@ def explain(
         )
     label = None if wanted.label is None else _find_class(model, wanted.label)
     kinds = {name: kind for name, kind in scheme.kinds.items() if name != scheme.target}
+    features = list(kinds)
     if wanted.id_column is not None:
         kinds.setdefault(wanted.id_column, "category")
-    stream = open_stream(find_source(source), types=kinds, columns=list(kinds), **reading)
+    stream = open_stream(
+        find_source(source), types=kinds, columns=list(kinds), may_be_absent=features, **reading
+    )
     status, rejects, notes = Status(), RejectSummary(), Notes(console)
     with ExitStack() as stack:
         stack.enter_context(stream)

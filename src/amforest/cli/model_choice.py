@@ -15,9 +15,18 @@ from amforest.cli.saved_model import load_with_scheme
 from amforest.cli.settings import ADAPTIVE, AMF, COVERAGE, Settings, open_source
 from amforest.distributed import KeyedForests
 from amforest.distributed.keyed_state import holds_models
-from amforest.reading import CLASSIFICATION, Batch, Scheme, Stream, drop_unique_text, parse_types
+from amforest.reading import (
+    CLASSIFICATION,
+    REGRESSION,
+    Batch,
+    Scheme,
+    Stream,
+    drop_unique_text,
+    parse_types,
+)
 
 ROWS_FOR_TASK = 100  # whose labels tell whether they are classes or numbers
+LEAST_DOUBTFUL, MOST_DOUBTFUL = 3, 100  # whole numbers that may be either
 
 
 def infer_model(settings: Settings) -> tuple[Any, Scheme]:
@@ -49,17 +58,30 @@ def choose_kinds(settings: Settings, stream: Stream) -> tuple[dict[str, str], li
     return drop_unique_text(features, kept)
 
 
+def note_task(settings: Settings, scheme: Scheme, first: list[Batch]) -> list[str]:
+    """Return a note on whole numbers that may be classes or numbers, if nobody said which."""
+    if settings.task is not None or settings.warm_start is not None or not first:
+        return []
+    labels = _labels(first)
+    n_distinct = len(np.unique(labels)) if labels.dtype.kind == "f" else 0
+    is_whole = bool(n_distinct) and bool((labels == np.rint(labels)).all())
+    if not is_whole or not LEAST_DOUBTFUL <= n_distinct <= MOST_DOUBTFUL:
+        return []
+    kind, other = CLASSIFICATION, REGRESSION
+    if scheme.task == REGRESSION:
+        kind, other = other, kind
+    what = {CLASSIFICATION: "classes", REGRESSION: "numbers"}
+    return [
+        f"the target {scheme.target!r} has {n_distinct} different whole numbers in the first rows: "
+        f"they are {what[kind]}; --task {other} predicts {what[other]}"
+    ]
+
+
 def build_model(
     settings: Settings, first: list[Batch], kinds: dict[str, str]
 ) -> tuple[Any, dict[str, Any]]:
     """Return the model to start with, and its state: the scheme."""
     target = settings.target_column()
-    if settings.warm_start is not None:
-        if settings.key is not None:
-            raise CommandError(
-                "--warm-start is given, but cannot be used with --key: continue by --checkpoint"
-            )
-        return _load_model(settings, settings.warm_start, target)
     X, y = next(batch.X for batch in first if len(batch)), _labels(first)
     scheme = Scheme.infer(X, y, target, kinds, task=settings.task, key=settings.key)
     family = settings.model or ADAPTIVE
@@ -146,7 +168,15 @@ def _check_options_of_keys(settings: Settings) -> None:
         )
 
 
-def _load_model(settings: Settings, path: str, target: str) -> tuple[Any, dict[str, Any]]:
+def load_continued(settings: Settings) -> tuple[Any, dict[str, Any]] | None:
+    """Return the model to continue, and its state: the scheme; None if there is none."""
+    path, target = settings.warm_start, settings.target_column()
+    if path is None:
+        return None
+    if settings.key is not None:
+        raise CommandError(
+            "--warm-start is given, but cannot be used with --key: continue by --checkpoint"
+        )
     model, state, scheme = load_with_scheme(path)
     if scheme.target != target:
         raise CommandError(f"--target is {target!r}, but {path} predicts {scheme.target!r}")
@@ -158,6 +188,7 @@ def _load_model(settings: Settings, path: str, target: str) -> tuple[Any, dict[s
         raise CommandError(f"--task is {settings.task}, but {path} is a model of {scheme.task}")
     _check_options(settings, family)
     _check_same_shape(settings, model, scheme, path)
+    _check_same_columns(settings, scheme, path)
     model.n_jobs = settings.threads
     return model, {"scheme": state["scheme"]}
 
@@ -182,6 +213,21 @@ def _check_same_shape(settings: Settings, model: Any, scheme: Scheme, path: str)
     if settings.scale is not None and settings.scale != is_scaled:
         option, how = ("--scale", "as they are") if settings.scale else ("--no-scale", "scaled")
         raise CommandError(f"{option} is given, but {path} has learned numbers {how}: drop it")
+
+
+def _check_same_columns(settings: Settings, scheme: Scheme, path: str) -> None:
+    """Refuse options that would give a model to continue other columns than it has learned."""
+    features = {name: kind for name, kind in scheme.kinds.items() if name != scheme.target}
+    types = parse_types(settings.types) if settings.types else {}
+    differs = {
+        "--use": bool(settings.use) and set(settings.use) != features.keys(),
+        "--drop": not features.keys().isdisjoint(settings.drop),
+        "--types": any(features.get(name, kind) != kind for name, kind in types.items()),
+    }
+    for option, is_other in differs.items():
+        if is_other:
+            learned = ", ".join(f"{name}={kind}" for name, kind in features.items())
+            raise CommandError(f"{option} is given, but {path} has learned {learned}: drop it")
 
 
 def _labels(batches: list[Batch]) -> NDArray[Any]:

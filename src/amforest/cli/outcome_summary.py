@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from amforest.cli.console import print_json
+from amforest.cli.console import print_json, print_line
 from amforest.cli.run import Outcome, size_of
 
 
@@ -27,7 +27,7 @@ def show_outcome(outcome: Outcome, console: Console, *, report: str | None, as_j
     }
     for what, path in files.items():
         if path is not None:
-            console.print(f"{what}: {path}", highlight=False, markup=False)
+            print_line(console, f"{what}: {path}")
 
 
 def _summarize(outcome: Outcome) -> dict[str, Any]:

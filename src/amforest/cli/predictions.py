@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -47,11 +48,11 @@ def predict(
     model, _, scheme = load_with_scheme(path)
     coverage = choose_coverage(model, coverage)
     kinds = {name: kind for name, kind in scheme.kinds.items() if name != scheme.target}
+    features = [name for name in kinds if name != scheme.key]
     if id_column is not None:
         kinds.setdefault(id_column, "category")
     classes = model.classes_.tolist() if all_classes and is_classifier(model) else None
     rows_to_write = PredictionRows(scheme, coverage, id_column, classes, has_labels=False)
-    file = rows_to_write.open(output)
     stream = open_stream(
         find_source(source),
         format=format,
@@ -60,10 +61,15 @@ def predict(
         delimiter=delimiter,
         decimal=decimal,
         encoding=encoding,
+        may_be_absent=features,
     )
     status, rejects, notes = Status(), RejectSummary(), Notes(console)
     notes.show(stream.notes)
-    with stream, choose_view(console, f"Predicting {scheme.target}", quiet=quiet) as view:
+    with ExitStack() as stack:
+        stack.enter_context(stream)
+        file = rows_to_write.open(output)  # which replaces one that exists
+        stack.callback(file.close)
+        view = stack.enter_context(choose_view(console, f"Predicting {scheme.target}", quiet=quiet))
         for batch in stream:
             rejects.add(batch.rejects)
             for piece in batch.pieces(ROWS_PER_BLOCK):
@@ -77,7 +83,6 @@ def predict(
             read, total = stream.bytes_read, stream.bytes_total
             status = replace(status, bytes_read=read, bytes_total=total)
             view.show(replace(status, rejected=stream.n_rejected))
-    file.close()
     notes.show(stream.notes)
     rejects.show(console)
     return status.rows

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from amforest.cli.console import print_line
 from amforest.reading import Reject
 
 
@@ -38,4 +39,4 @@ class RejectSummary:
         for reason, (n_rows, file, line) in self._counts.items():
             rows = f"{n_rows:,} row{'s' * (n_rows != 1)}"
             text = f"Rejected {rows}, the first at {file}:{line}: {reason}"
-            console.print(text, highlight=False, markup=False, soft_wrap=True)
+            print_line(console, text)

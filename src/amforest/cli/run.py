@@ -14,9 +14,23 @@ from rich.console import Console
 
 from amforest import Checkpoint
 from amforest.cli.block_size import BlockSize
-from amforest.cli.console import CommandError, Notes, Status, choose_view, describe_drift
+from amforest.cli.console import (
+    CommandError,
+    Notes,
+    Status,
+    choose_view,
+    describe_drift,
+    print_line,
+)
 from amforest.cli.keyed_checkpoint import KeyedCheckpoint
-from amforest.cli.model_choice import build_model, choose_coverage, choose_kinds, read_first
+from amforest.cli.model_choice import (
+    build_model,
+    choose_coverage,
+    choose_kinds,
+    load_continued,
+    note_task,
+    read_first,
+)
 from amforest.cli.pending_rows import pending_from_json, pending_to_json
 from amforest.cli.prediction_rows import PredictionRows, ids_of
 from amforest.cli.recent_predictions import LabelledPredictions, RecentPredictions
@@ -335,13 +349,16 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
     With `for_report` the outcome has all that a report shows.
     """
     with ExitStack() as stack:
-        stream = stack.enter_context(open_source(settings))
+        continued = load_continued(settings)
+        own_kinds = None if continued is None else continued[1]["scheme"]["kinds"]
+        stream = stack.enter_context(open_source(settings, own_kinds))
         batches = iter(stream)
         first = read_first(settings, batches)
         kinds, dropped = choose_kinds(settings, stream)
         notes = Notes(console)
-        notes.show(stream.notes + (dropped if settings.warm_start is None else []))
-        model, state = build_model(settings, first, kinds)
+        notes.show(stream.notes + (dropped if continued is None else []))
+        model, state = continued or build_model(settings, first, kinds)
+        notes.show(note_task(settings, Scheme.from_json(state["scheme"]), first))
         state["class_columns"] = _class_columns(settings, model, first, state)
         checkpoint: Checkpoint[Any] | KeyedCheckpoint | None = None
         if settings.checkpoint is not None:
@@ -352,7 +369,7 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
             stack.enter_context(checkpoint)
             if checkpoint.resumed_from is not None:
                 model, state = checkpoint.model, checkpoint.extra
-                console.print(f"Resuming from {checkpoint.resumed_from}", highlight=False)
+                print_line(console, f"Resuming from {checkpoint.resumed_from}")
                 stream.close()
                 stream = stack.enter_context(open_source(settings, state["scheme"]["kinds"]))
                 stream.skip(state["counts"][1])
@@ -360,8 +377,7 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
 
         def show_drift(drift: Drift) -> None:
             if not settings.quiet:
-                line = describe_drift(drift)
-                console.print(line, highlight=False, markup=False, soft_wrap=True)
+                print_line(console, describe_drift(drift))
 
         session = _build_session(
             *(settings, stack, model, state),

@@ -67,6 +67,11 @@ class Settings:
             raise CommandError("--target is missing: name the column to predict")
         return self.target or DEMO_TARGET
 
+    def may_have_files(self) -> bool:
+        """Whether the source may be several files: a list, a folder or a pattern."""
+        paths = [path for path in self.source if path != "-"]
+        return len(paths) > 1 or any(not Path(path).is_file() for path in paths)
+
     def source_names(self, most: int = 3, *, with_folders: bool = True) -> str:
         """Return the names of the source; of many only the first ones."""
         if not self.source:
@@ -84,12 +89,14 @@ def open_source(settings: Settings, kinds: dict[str, str] | None = None) -> Stre
     ----------
     settings : Settings
     kinds : dict of str to str, default=None
-        The columns to read, and their kinds; None means those of the settings.
+        The columns to read, and their kinds: those of a model to continue, of which features may
+        be absent. None means those of the settings.
     """
     target = settings.target_column()
     passed = [name for name in (settings.key, settings.id_column) if name is not None]
     columns = [*settings.use, *passed, target] if settings.use else None
     requested = dict.fromkeys(passed, "category") | (kinds or {})
+    features = [name for name in kinds or {} if name not in (target, settings.key)]
     return open_stream(
         find_source(settings.source) or demo_stream(),
         format=settings.format if settings.source else "csv",
@@ -101,6 +108,7 @@ def open_source(settings: Settings, kinds: dict[str, str] | None = None) -> Stre
         delimiter=settings.delimiter if settings.source else None,
         decimal=settings.decimal if settings.source else None,
         encoding=settings.encoding if settings.source else None,
+        may_be_absent=features,
     )
 
 

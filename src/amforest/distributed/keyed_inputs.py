@@ -11,10 +11,10 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, column_or_1d
 
 from amforest._forest.class_labels import distinct_labels
+from amforest._forest.data_frames import as_frame
+from amforest._forest.input_errors import argument_named
 from amforest._forest.inputs import (
     CONVERSION,
-    argument_named,
-    as_frame,
     as_objects,
     as_rows,
     check_magnitudes,

@@ -15,8 +15,8 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from amforest._forest.data_frames import as_frame
 from amforest._forest.estimator import Estimator
-from amforest._forest.inputs import as_frame
 from amforest.distribution import PredictiveDistribution
 from amforest.evaluation.blocks import (
     ROWS_AT_ONCE,

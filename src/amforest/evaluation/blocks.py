@@ -14,7 +14,7 @@ from narwhals import concat
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse, vstack
 
-from amforest._forest.inputs import as_frame
+from amforest._forest.data_frames import as_frame
 
 Floats = NDArray[np.float64]
 

@@ -71,17 +71,20 @@ def plot_contributions(
     passed = np.append(starts, sums.prediction)
     ax.vlines(passed, np.arange(n_bars + 1), [*places, n_bars + 1], ink, lw=0.7, alpha=0.6)
     ax.plot([sums.base, sums.prediction], [0, n_bars + 1], "D", color=ink, markersize=5)
-    for place, value, end in zip(places.tolist(), values.tolist(), ends.tolist(), strict=True):
-        _write(ax, end, place, _signed(value), is_left=value < 0)
-    # Beside the first and the last point there is no bar: their words go where there is room.
     low, high = min(passed), max(passed)
-    middle = (low + high) / 2
-    _write(ax, sums.base, 0, _rounded(sums.base), is_left=sums.base > middle)
+
+    def write(first: float, last: float, place: int, words: str, **style: Any) -> None:
+        # On the left only where half of the axis is free: names are beyond its end.
+        is_left = min(first, last) > (low + high) / 2
+        _write(ax, (min if is_left else max)(first, last), place, words, is_left=is_left, **style)
+
+    write(sums.base, sums.base, 0, _rounded(sums.base))
+    for k, term in enumerate(sums.terms):
+        write(starts[k], ends[k], k + 1, _signed(term.value))
     words = _rounded(sums.prediction)
     if of_row.unit == "log-odds":
         words += f" (probability {expit(sums.prediction):.3g})"
-    is_left = sums.prediction > middle
-    _write(ax, sums.prediction, n_bars + 1, words, is_left=is_left, weight="bold")
+    write(sums.prediction, sums.prediction, n_bars + 1, words, weight="bold")
     names = ["base value", *(term.words for term in sums.terms), "prediction"]
     ax.set_yticks(range(n_bars + 2), names, parse_math=False)
     ax.tick_params(axis="y", length=0)

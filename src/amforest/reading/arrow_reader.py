@@ -61,8 +61,13 @@ class ArrowReader:
             raise EmptyFileError(f"{self.file} is empty")
         with self._wrap_errors(f"is not {file.format.title()}"):
             self._opened = _open(file)
-        self.names: list[str] = self._opened.schema.names
-        check_unique(self.names, self.file)
+        try:
+            with self._wrap_errors(f"is not {file.format.title()}"):
+                self.names: list[str] = self._opened.schema.names
+            check_unique(self.names, self.file)
+        except BaseException:
+            self._opened.close()
+            raise
         self._sample: list[RawBlock] = []
         self._rest: Iterator[RawBlock] | None = None
 
@@ -154,6 +159,8 @@ class ArrowReader:
             yield
         except (pa.ArrowException, EOFError) as error:
             raise StreamError(f"{self.file} {what}: {str(error).splitlines()[0]}") from error
+        except UnicodeDecodeError as error:
+            raise StreamError(f"{self.file} {what}: a name is not UTF-8 text") from error
         except OSError as error:
             if error.errno is not None:
                 raise

@@ -214,17 +214,19 @@ def infer_column(
     kind, fraction = _best_kind(text, unquoted, n_known)
     if fraction < _FITTING:
         misfit = _first_misfit(kind, text, unquoted) if fraction >= 0.5 else ""
-        note = _note_on_category(name, kind, fraction, misfit, text)
-        return describe_column(name, "category", text), note
-    note = None
+        return (
+            describe_column(name, "category", text),
+            _note_on_category(name, kind, fraction, misfit, text),
+        )
+    doubt = None
     if fraction < 1:
         misfit = _first_misfit(kind, text, unquoted)
-        note = (
+        doubt = (
             f"column {name!r} is read as {kind}, and rows are rejected whose value is none, such "
             f"as {misfit!r} ({1 - fraction:.1%} of the first values); --types "
             f"{name}=category keeps them"
         )
-    return describe_column(name, kind, text), note
+    return describe_column(name, kind, text), doubt
 
 
 def _note_on_category(

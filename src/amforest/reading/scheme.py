@@ -95,11 +95,13 @@ class Scheme:
     def features(self, table: pa.RecordBatch, file: str, *, learn: bool = True) -> pa.Table:
         """Return the features of some rows; with `learn`, their scales are updated."""
         keys = [] if self.key is None else [self.key]
+        given = table.schema.names  # a new list each time
+        known = set(given)
         for name in [*self.names, *keys]:
-            if name not in table.schema.names:
+            if name not in known:
                 raise StreamError(
                     f"{file} has no column {name!r}, which the model was trained with; "
-                    + suggest(name, table.schema.names)
+                    + suggest(name, given)
                 )
         columns = [table.column(name) for name in self.names]
         if self.scale is not None and self.numbers:

@@ -6,7 +6,7 @@ unconverted arrow columns) → `convert_block` (columns of their final arrow typ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -84,6 +84,7 @@ def open_stream(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    may_be_absent: Collection[str] = (),
 ) -> Stream:
     r"""Open files or a pipe for reading, once.
 
@@ -121,6 +122,9 @@ def open_stream(
     encoding : str or None
         The encoding of CSV and JSON. None means UTF-8, or UTF-16 if the first bytes show it, or
         cp1252 if the first text beyond ASCII is not UTF-8.
+    may_be_absent : collection of str
+        Columns of `types` that are missing values where the first file lacks them, with a note, as
+        they are where a later file does; one of them at least must be there.
 
     Returns
     -------
@@ -157,7 +161,15 @@ def open_stream(
         raise StreamError("follow needs a single file of CSV or JSON, not compressed")
     dialect = Dialect.parse(delimiter, decimal, encoding)
     options = _Options(types, block_bytes, max_record, follow, dialect)
-    return Stream(files, options, columns=columns, drop=drop, target=target, strict=strict)
+    return Stream(
+        files,
+        options,
+        columns=columns,
+        drop=drop,
+        target=target,
+        strict=strict,
+        may_be_absent=may_be_absent,
+    )
 
 
 class Stream:
@@ -203,6 +215,7 @@ class Stream:
         drop: Sequence[str] | None,
         target: str | None,
         strict: bool,
+        may_be_absent: Collection[str] = (),
     ) -> None:
         self.target = target
         self.n_rows = 0
@@ -224,9 +237,12 @@ class Stream:
         self._reader = first = self._open_first()
         try:
             self._names = first.names
+            absent = self._find_absent(first, may_be_absent)
             for name in options.types:
-                check_column(name, first.names)
-            selected = select_columns(first.names, columns, drop, target)
+                check_column(name, [*first.names, *absent])
+            if columns is not None:
+                columns = [name for name in columns if name not in absent]
+            selected = [*select_columns(first.names, columns, drop, target), *absent]
             self.columns = tuple(self._infer_columns(first, selected))
             self._check_other_files(selected)
         except BaseException:
@@ -359,6 +375,14 @@ class Stream:
                 del self._files[:k]
                 return reader
         raise StreamError(self._notes[0] if len(self._files) == 1 else "all files are empty")
+
+    def _find_absent(self, first: Reader, names: Collection[str]) -> list[str]:
+        """Return those that the first file lacks, with a note; none if it lacks all of them."""
+        absent = [name for name in names if name not in first.names]
+        if self._strict or not absent or len(absent) == len(names):
+            return []
+        self._notes.append(f"{first.file}: no column {join_names(absent)}: missing values")
+        return absent
 
     def _infer_columns(self, first: Reader, names: Sequence[str]) -> list[Column]:
         """Infer the kinds of columns from the first file that has rows."""

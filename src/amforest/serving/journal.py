@@ -132,5 +132,5 @@ def _checksum(number: int, data: bytes) -> int:
 
 
 def _sync_data(fd: int) -> None:
-    """Write a file to disk; without its times where the system can tell them apart."""
+    """Write a file to disk; without its times where the system distinguishes them."""
     getattr(os, "fdatasync", os.fsync)(fd)

@@ -19,13 +19,20 @@ async def learn(service: Service, request: Request) -> Response:
     waits = request.query_params.get("wait", "true")
     if waits not in ("true", "false"):
         raise Problem(422, f"wait is {waits[:100]!r}; expected true or false", field="wait")
+    job = await _receive(service, request)
+    return await _learn(service, job, waits=waits == "true")
+
+
+async def _receive(service: Service, request: Request) -> Job:
+    """Read and convert the rows of a request; its body is not held while they wait."""
     format = find_format(request.headers.get("content-type"))  # noqa: A001
     body = await service.bodies.read(request)
     if is_quick(body):
         job = _read_job(service, body, format)
     else:
         job = await asyncio.to_thread(_read_job, service, body, format)
-    return await _learn(service, job, waits=waits == "true")
+    service.bodies.release(request)
+    return job
 
 
 def _read_job(service: Service, body: bytes, format: str) -> Job:  # noqa: A002

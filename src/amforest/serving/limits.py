@@ -75,7 +75,7 @@ class BodyReader:
     Attributes
     ----------
     n_held : int
-        Bytes of the large bodies whose requests are not answered yet.
+        Bytes of the large bodies that are being read or handled.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -123,7 +123,7 @@ class BodyReader:
         self.n_held += size - before
 
     def release(self, request: Request) -> None:
-        """Count the body no more, because its request is answered."""
+        """Count the body no more, because it is not needed any longer."""
         self.n_held -= request.scope.pop(_HELD, 0)
 
 

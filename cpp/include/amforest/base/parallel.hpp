@@ -13,7 +13,8 @@
 
 namespace amforest {
 
-// Threads that are joined at the end of a block. Not std::jthread: libc++ has it from version 20 on.
+// Threads that are joined at the end of a block. Not std::jthread: libc++ has it from version 20
+// on.
 class JoinedThreads {
   public:
     JoinedThreads() = default;

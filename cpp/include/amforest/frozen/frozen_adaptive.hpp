@@ -1,4 +1,5 @@
-// An adaptive forest that no longer learns: its trees, and the mixer and the experts of that moment.
+// An adaptive forest that no longer learns: its trees, and the mixer and the experts of that
+// moment.
 #pragma once
 
 #include <algorithm>

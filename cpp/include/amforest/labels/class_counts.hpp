@@ -120,7 +120,7 @@ template <class Count> class ClassCounts {
 
     void prefetch(NodeId v) const {
         prefetch_line(is_leaf(v) ? leaves_.template at<char>(row_of(v))
-                                      : inner_.template at<char>(v));
+                                 : inner_.template at<char>(v));
     }
 
     void prefetch(NodeId v, Label y) const {

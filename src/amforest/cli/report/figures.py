@@ -104,6 +104,7 @@ def draw_memories(model: Any, *, drifts: Sequence[int] = ()) -> str | None:
     last = model.memory_names_[int(weights[-1].argmax())]
     with _drawing(BROAD, MEMORIES) as ax:
         plot_memory_weights(model, ax=ax)
+        ax.set_ylabel("")
         _mark(ax, drifts)
         _align(ax, above=0.1)
         label = f"Weights of the memories against rows learned: {last} has the largest at the end"
@@ -112,7 +113,7 @@ def draw_memories(model: Any, *, drifts: Sequence[int] = ()) -> str | None:
 
 def draw_swarm(explanation: Explanation) -> str:
     """Draw the contributions of features to the predictions of some rows."""
-    explanation = _without_control_characters(select_output(explanation))
+    explanation = _without_control_characters(_without_zeros(select_output(explanation)))
     with _drawing(BROAD, HEIGHT) as ax:
         plot_contribution_swarm(explanation, ax=ax)
         n_lines = len(ax.get_yticks())
@@ -121,6 +122,19 @@ def draw_swarm(explanation: Explanation) -> str:
         largest = ax.get_yticklabels()[0].get_text()
         label = f"Contributions of features to {len(explanation)} predictions"
         return _svg(ax, f"{label}: those of {largest} are the largest", "swarm")
+
+
+def _without_zeros(explanation: Explanation) -> Explanation:
+    """Return an explanation without the features that contribute nothing to any row."""
+    used = np.flatnonzero(explanation.values.any(axis=0))
+    if not len(used):
+        return explanation
+    return replace(
+        explanation,
+        values=explanation.values[:, used],
+        data=explanation.data[:, used],
+        feature_names=[explanation.feature_names[j] for j in used.tolist()],
+    )
 
 
 def _without_control_characters(explanation: Explanation) -> Explanation:

@@ -42,10 +42,17 @@ def number(value: float | None) -> str:
 
 def rounded(value: float) -> str:
     """Return a number with three significant digits."""
-    words = f"{value:.3g}"
+    words = f"{value:#.3g}".rstrip(".")
     if 1e3 <= abs(float(words)) < 1e9:
         words = f"{float(words):,.0f}"
-    return "0" if words == "-0" else words.replace("-", "−")
+    return "0" if value == 0 else words.replace("-", "−")
+
+
+def as_read(value: float) -> str:
+    """Return a number of the data: whole, if it is, or with three significant digits."""
+    if value == round(value, 0) and abs(value) < 1e9:
+        return f"{value + 0.0:,.0f}".replace("-", "−")
+    return rounded(value)
 
 
 def count(value: int) -> str:
@@ -116,10 +123,16 @@ def bar(words: str, fraction: float) -> str:
     return f'<td><span class="bar" style="--fraction: {fraction:.3f}"></span>{words}</td>'
 
 
-def figure(svg: str, words: str, *, title: str, is_broad: bool = False) -> str:
-    """Return a figure with its caption; a broad one takes two columns, or scrolls on a phone."""
+def figure(
+    svg: str, words: str, *, title: str, is_broad: bool = False, has_names: bool = False
+) -> str:
+    """Return a figure with its caption.
+
+    A broad one is as wide as the page. On a phone its text is larger, or it scrolls if there are
+    long names beside it.
+    """
     caption = f"<strong>{title}</strong> {words}".strip()
-    css = ' class="broad"' if is_broad else ""
+    css = f' class="broad{" named" if has_names else ""}"' if is_broad else ""
     inner = f'<div class="wide">{svg}</div>' if is_broad else svg
     return f"<figure{css}>\n<figcaption>{caption}</figcaption>\n{inner}\n</figure>"
 

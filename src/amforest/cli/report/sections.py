@@ -20,6 +20,7 @@ from amforest.cli.recent_predictions import LabelledPredictions
 from amforest.cli.report import figures
 from amforest.cli.report.markup import (
     NOTHING,
+    as_read,
     bar,
     bytes_of,
     count,
@@ -37,6 +38,7 @@ from amforest.cli.report.markup import (
     timing,
 )
 from amforest.cli.report.verdict import build_verdict
+from amforest.cli.report_records import WorstRow
 from amforest.cli.run import INTERVAL_METRICS, Outcome, Session, percent
 from amforest.cli.settings import Settings
 from amforest.evaluation import Progress
@@ -46,6 +48,7 @@ from amforest.reading import CLASSIFICATION
 
 MOST_FEATURES = 50
 LEAST_IMPORTANCE = 0.001  # of all features
+LEAST_WEIGHT = 0.0005  # of a memory
 MOST_VALUES = 12  # of a worst row
 MOST_CLASSES = 20  # with rows and columns of their own
 UPRIGHT_CLASSES = 8  # with more, names are written vertically
@@ -236,10 +239,7 @@ def _memories(outcome: Outcome) -> list[str]:
     rows = [
         [
             name(memory["memory"]),
-            bar(
-                f"{memory['weight']:.3f}".replace("-", "−"),
-                max(memory["weight"], 0) / most if most > 0 else 0,
-            ),
+            _weight(memory["weight"], most),
             NOTHING if memory["regrows"] is None else count(memory["regrows"]),
         ]
         for memory in memories
@@ -259,6 +259,12 @@ def _memories(outcome: Outcome) -> list[str]:
         figure(svg, words, title="Memories", is_broad=True),
         table(caption, ["Memory", "weight", "regrows"], rows, "memories"),
     ]
+
+
+def _weight(weight: float, most: float) -> str:
+    if abs(weight) < LEAST_WEIGHT:
+        return NOTHING
+    return bar(f"{weight:.3f}".replace("-", "−"), max(weight, 0) / most if most > 0 else 0)
 
 
 def _intervals(outcome: Outcome, recent: LabelledPredictions) -> str:
@@ -434,16 +440,18 @@ def _contributions(session: Session) -> str:
         f"How far each feature moves the prediction of the final model: a dot for each of the last "
         f"{count(len(explanation))} rows, the features with the largest contributions first."
     )
-    return figure(figures.draw_swarm(explanation), words, title="Contributions", is_broad=True)
+    svg = figures.draw_swarm(explanation)
+    return figure(svg, words, title="Contributions", is_broad=True, has_names=True)
 
 
 def _rows(outcome: Outcome) -> str:
     session = outcome.session
     is_class = session.scheme.task == CLASSIFICATION
+    has_files = outcome.settings.may_have_files()
     worst = [
         [
             count(row.row),
-            count(row.line),
+            _line_of(row, has_files=has_files),
             _value(str(row.label), is_class),
             _value(str(row.predicted), is_class),
             number(row.loss),
@@ -467,17 +475,26 @@ def _rows(outcome: Outcome) -> str:
     return section("rows", "Worst and slowest rows", *blocks) if blocks else ""
 
 
+def _line_of(row: WorstRow, *, has_files: bool) -> str:
+    """Return where a row is: its line, and the name of its file if there are several."""
+    if not has_files:
+        return count(row.line)
+    return f"{name(Path(row.file).name, LONGEST_CLASS)}, {count(row.line)}"
+
+
 def _describe(features: dict[str, Any]) -> str:
     """Return the values of a row, those of its first columns if there are many."""
     pairs = [
-        f"{name(key)} = {rounded(v) if isinstance(v, float) else text(v, LONGEST_CLASS)}"
+        f"{name(key)} = {as_read(v) if isinstance(v, float) else text(v, LONGEST_CLASS)}"
         for key, v in list(features.items())[:MOST_VALUES]
     ]
     return ", ".join(pairs) + (", …" if len(features) > MOST_VALUES else "")
 
 
 def _value(words: str, is_class: bool) -> str:
-    return name(words) if is_class else number(float(words))
+    if is_class:
+        return name(words)
+    return f'<data value="{float(words)!r}">{as_read(float(words))}</data>'
 
 
 # Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -79,8 +80,12 @@ def _describe_drift(outcome: Outcome) -> str:
     words += f"the loss rose after row {rows}. Dotted red lines mark it in the figures."
     changed = dict.fromkeys(change.feature for drift in drifts for change in drift.changed)
     if changed:
-        words += f" The importance of {', '.join(name(feature) for feature in changed)} changed."
+        words += f" The importance of {_join([name(feature) for feature in changed])} changed."
     return words
+
+
+def _join(words: list[str]) -> str:
+    return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
 def _describe_features(outcome: Outcome) -> str:
@@ -118,6 +123,7 @@ def _compare(outcome: Outcome, baselines: dict[str, Progress]) -> str:
         ]
         for model, result in {type(outcome.session.model).__name__: progress, **baselines}.items()
     ]
+    rows[0][0] = re.sub("(Classifier|Regressor)", r"<wbr>\1", rows[0][0])  # too wide for a phone
     caption = (
         "Each row is predicted before it is learned. “All” is over all rows, “last” over the last "
         f"{count(progress.window_size)}."

@@ -37,13 +37,22 @@ export function bar(from, to, { signed = false, against = false } = {}) {
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+const threeDigits = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
 export const count = (value) => (value < 1e6 ? whole : short).format(Math.round(value));
-export const number = (value) => {
+export const number = (value, format = digits) => {
   if (value == null) return "–";
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(2);
-  return digits.format(value);
+  return format.format(value);
+};
+export const shortNumber = (value) => number(value, threeDigits);
+// With as many decimals as a number of this size needs for three digits.
+export const signed = (value, size) => {
+  const decimals = Math.min(Math.max(2 - Math.floor(Math.log10(size)), 0), 9);
+  const text = Math.abs(value).toFixed(decimals);
+  if (Number(text) === 0) return text;
+  return (value < 0 ? "−" : "+") + text;
 };
 export const percent = (value) => (value == null ? "–" : `${(100 * value).toFixed(1)} %`);
 export const bytes = (value) =>

@@ -1,6 +1,6 @@
 // A form made from the columns of the model: predicts a row, and shows what the columns contribute.
 
-import { bar, element, find, number, percent, table } from "./elements.js";
+import { bar, element, find, number, percent, shortNumber, signed, table } from "./elements.js";
 import { getJson } from "./events.js";
 
 const MOST_FIELDS = 200;
@@ -79,7 +79,7 @@ function showPrediction(model, { predictions: [value], probabilities, intervals 
   const shown = typeof value === "number" ? number(value) : String(value);
   const head = element("p", { class: "answer" }, `${model.target}: `, element("strong", {}, shown));
   if (intervals) {
-    const [lower, upper] = intervals[0].map(number);
+    const [lower, upper] = intervals[0].map((end) => number(end));
     return [head, element("p", { class: "key" }, `90 % interval: ${lower} to ${upper}`)];
   }
   if (!probabilities) return [head];
@@ -97,19 +97,19 @@ function showContributions({ predictions: [value] }, { unit, bases: [base], cont
   values.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   const first = values.slice(0, MOST_CONTRIBUTIONS);
   const most = Math.max(...first.map(([, part]) => Math.abs(part)), 1e-12);
-  const signed = (part) => (part > 0 ? "+" : "") + number(part);
+  const start = isNumber ? base : base[label];
+  const size = Math.max(most, Math.abs(start));
   const rows = first.map(([name, part]) => [
-    name, bar(0.5, 0.5 + part / most / 2, { signed: true, against: part < 0 }), signed(part),
+    name, bar(0.5, 0.5 + part / most / 2, { signed: true, against: part < 0 }), signed(part, size),
   ]);
   const rest = values.slice(MOST_CONTRIBUTIONS).reduce((sum, [, part]) => sum + part, 0);
   if (values.length > first.length) {
-    rows.push([`${values.length - first.length} others`, "", signed(rest)]);
+    rows.push([`${values.length - first.length} others`, "", signed(rest, size)]);
   }
   const what = isNumber ? "the number" : `the ${unit} of ${label}`;
-  const start = number(isNumber ? base : base[label]);
   return [
     element("h2", {}, "Contributions"),
-    element("p", { class: "key" }, `To ${what}, which would be ${start} without any.`),
+    element("p", { class: "key" }, `To ${what}, which would be ${shortNumber(start)} without any.`),
     element("div", { class: "bars" }, table("", ["column", "", ""], rows, [2])),
   ];
 }

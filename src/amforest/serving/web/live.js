@@ -1,7 +1,7 @@
 // The page of a server: follows its events, and draws them.
 
 import { drawAreas, drawBars, drawLines } from "./charts.js";
-import { bytes, count, element, find, number, percent, table } from "./elements.js";
+import { bytes, count, element, find, number, percent, shortNumber, table } from "./elements.js";
 import { follow, getJson, hasToken, setToken } from "./events.js";
 import { buildForm, predictRow } from "./form.js";
 
@@ -89,12 +89,12 @@ function showPoint(point) {
   if (has) {
     const { recent } = point;
     if (isClass) {
-      tiles.push(["Log-loss", "loss", number(recent.log_loss)]);
+      tiles.push(["Log-loss", "loss", shortNumber(recent.log_loss)]);
       tiles.push(["Accuracy", "accuracy", percent(recent.accuracy)]);
     } else {
-      tiles.push(["RMSE", "loss", number(recent.rmse)]);
+      tiles.push(["RMSE", "loss", shortNumber(recent.rmse)]);
       if ("coverage" in recent) tiles.push(["Coverage", "accuracy", percent(recent.coverage)]);
-      else tiles.push(["MAE", "accuracy", number(recent.mae)]);
+      else tiles.push(["MAE", "accuracy", shortNumber(recent.mae)]);
     }
     tiles.push(["Drift alarms", "drifts", count(point.drifts)]);
     tiles.push(["Memory", "bytes", bytes(point.bytes)]);
@@ -117,6 +117,12 @@ function drawAll() {
   });
 }
 
+// Ticks of a narrow range would be the same percentage without decimals.
+function partFormat(lines) {
+  const values = lines.flatMap(([, column]) => column).filter((value) => value != null);
+  return Math.max(...values) - Math.min(...values) < 0.06 ? ".1%" : ".0%";
+}
+
 function drawCharts() {
   const points = shownPoints();
   const times = points.map((point) => new Date(1000 * point.time));
@@ -126,10 +132,11 @@ function drawCharts() {
     { fromZero: true },
   );
   if (!model || !points.some((point) => point.recent)) return;
+  for (const id of ["first", "second"]) find(id).hidden = false;
   const isClass = model.task === "classification";
   const hasCoverage = points.some((point) => point.recent?.coverage !== undefined);
-  const title = `${model.model}: ${model.target}`;
-  document.title = find("title").textContent = title;
+  document.title = find("title").textContent = `Predicting ${model.target}`;
+  find("subtitle").textContent = `${model.model}: a forest that learns while it predicts.`;
   const names = isClass
     ? ["log_loss", "accuracy", "Log-loss", "Accuracy"]
     : ["rmse", hasCoverage ? "coverage" : "mae", "RMSE", hasCoverage ? "Coverage of 90 % intervals" : "MAE"];
@@ -141,9 +148,9 @@ function drawCharts() {
   find("second-title").textContent = names[3];
   find("first-key").textContent = "Of rows that were predicted before they were learned.";
   find("second-key").textContent = "Of the same rows.";
-  const isPart = isClass || hasCoverage;
+  const options = isClass || hasCoverage ? { yaxis: { tickformat: partFormat(lines(names[1])) } } : {};
   drawLines(find("first-chart"), times, lines(names[0]));
-  drawLines(find("second-chart"), times, lines(names[1]), isPart ? { yaxis: { tickformat: ".0%" } } : {});
+  drawLines(find("second-chart"), times, lines(names[1]), options);
   find("memories").hidden = !model.memories.length;
   if (model.memories.length) {
     const known = points.filter((point) => point.weights?.length === model.memories.length);

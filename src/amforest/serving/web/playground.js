@@ -1,12 +1,14 @@
 // The playground: two forests that learn the same points.
 
 import { drawAreas, drawLines } from "./charts.js";
-import { count, element, find, number, percent } from "./elements.js";
+import { count, element, find, percent, shortNumber } from "./elements.js";
 import { getJson } from "./events.js";
 import { drawPlane, placeOf } from "./plane.js";
 
 const PAUSE = 150; // milliseconds between two steps
 const STEP = 10; // points of a step
+const LINES = ["#009e73", "#8f7fd8"]; // not those of the classes
+const AXIS = { title: { text: "points learned", standoff: 8, font: { size: 12 } } };
 const WORDS = {
   prediction: "The probability of blue: strong colours are sure, pale ones are near a half.",
   partition:
@@ -95,7 +97,7 @@ function drawForest(name) {
   drawPlane(find(name), plane, shown.points);
   const texts = [];
   if (shown.losses) texts.push(`${percent(shown.losses[name].accuracy)} of the last 200 points right`);
-  if (plane?.isDepth) texts.push(`deepest ${number(plane.most)}`);
+  if (plane?.isDepth) texts.push(`deepest ${shortNumber(plane.most)}`);
   if (plane?.cells) texts.push(`${count(plane.cells.length)} cells`);
   find(`${name}-score`).textContent = texts.join(" · ");
 }
@@ -104,9 +106,10 @@ function drawCharts() {
   const { paper, adaptive } = shown.losses;
   drawLines(
     find("losses"), paper.rows, [["adaptive", adaptive.log_loss], ["paper", paper.log_loss]],
-    { fromZero: true },
+    { fromZero: true, xaxis: AXIS, colours: LINES },
   );
-  drawAreas(find("memories"), shown.memories.rows, shown.memories.names, shown.memories.weights);
+  const { rows, names, weights } = shown.memories;
+  drawAreas(find("memories"), rows, names, weights, { xaxis: AXIS });
   find("memories").dataset.weights = JSON.stringify(shown.memories.weights.at(-1));
 }
 
