@@ -76,7 +76,8 @@ def main(site: str, folder: str, *names: str) -> int:
         except Error:
             problems.append("the search finds nothing")
         browser.close()
-    print(*dict.fromkeys(problems), sep="\n")
+    problems = list(dict.fromkeys(problems))
+    print(*problems, f"{len(names or chosen)} pages, {len(problems)} problems", sep="\n")
     return 1 if problems else 0
 
 
