@@ -35,9 +35,11 @@ test: lint
 test-slow: .venv/installed
 	$(BIN)/pytest -n auto --dist loadgroup --hypothesis-profile=thorough
 
-# The tests with the lowest versions of all requirements.
+# The tests with the lowest versions of all requirements, which call what is deprecated by now.
 test-oldest: build/oldest/installed
-	build/oldest/bin/pytest -p no:cacheprovider -n auto --dist loadgroup -m 'not slow' tests
+	build/oldest/bin/pytest -p no:cacheprovider -n auto --dist loadgroup -m 'not slow' \
+		$(foreach kind,DeprecationWarning PendingDeprecationWarning FutureWarning,-W ignore::$(kind)) \
+		tests
 
 # The examples for stream engines, which are large: about 1.3 GB. Spark needs Java 17:
 # default-jre-headless in Debian.

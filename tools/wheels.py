@@ -3,7 +3,8 @@
     python tools/wheels.py build            an sdist and a wheel, into dist/
     python tools/wheels.py test WHEEL       all tests with the wheel in an empty environment
     python tools/wheels.py test WHEEL --quick --python python3.13
-                                            the tests that cibuildwheel runs, with another Python
+                                            the tests that cibuildwheel runs, with another Python;
+                                            options that are not listed here go to pytest
 
 Everything but `dist/` is in temporary folders, in which nothing of the checkout can be imported.
 """
@@ -123,13 +124,14 @@ def main() -> None:
     tester.add_argument("wheel", type=Path)
     tester.add_argument("--python", default=sys.executable, help="that runs the tests")
     tester.add_argument("--quick", action="store_true", help="the tests that cibuildwheel runs")
-    tester.add_argument("arguments", nargs="*", help="for pytest, after --")
-    given = parser.parse_args()
+    given, arguments = parser.parse_known_args()
+    if arguments and given.command == "build":
+        parser.error(f"unrecognized arguments: {' '.join(arguments)}")
     try:
         if given.command == "build":
             build()
         else:
-            test(given.wheel, given.python, quick=given.quick, arguments=given.arguments)
+            test(given.wheel, given.python, quick=given.quick, arguments=arguments)
     except WheelError as error:
         raise SystemExit(f"error: {error}") from None
 
