@@ -61,7 +61,7 @@ def test_times_are_those_of_both_pages(shown):
 
 def test_it_has_what_a_newcomer_needs_in_this_order():
     parts = ["**What it is for.**", "**What it is not for.**", "![", "| **adaptive forest** |"]
-    parts += ["pip install", "make ", "## Documentation\n- ["]
+    parts += ["pip install", "make demo", "## Documentation\n"]
     places = [README.index(part) for part in parts]
     assert places == sorted(places)
     assert README.count("![") == 1

@@ -85,8 +85,8 @@ def test_a_stream_without_any_known_column_is_refused_and_keeps_older_prediction
 
 def test_an_absent_id_column_is_an_error(frame):
     frame.to_csv("s.csv", index=False)
-    error = amf("predict", "m.amf", "s.csv", "--id-column", "sise", code=1).stderr
-    assert "no column 'sise'; did you mean 'size'?" in error
+    error = amf("predict", "m.amf", "s.csv", "--id-column", "sizes", code=1).stderr
+    assert "no column 'sizes'; did you mean 'size'?" in error
 
 
 @pytest.mark.parametrize(

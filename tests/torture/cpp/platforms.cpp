@@ -88,7 +88,6 @@ int main() {
     const Stream stream = draw_stream();
     std::vector<std::uint32_t> classes;
     for (const double target : stream.targets) classes.push_back(target > 30 ? 1 : 0);
-    show<ClassTask>("classes", stream, classes,
-                                   {.n_classes = 2, .capacity = 2, .dirichlet = 0.5});
+    show<ClassTask>("classes", stream, classes, {.n_classes = 2, .capacity = 2, .dirichlet = 0.5});
     show<NumberTask>("numbers", stream, stream.targets, {});
 }
