@@ -203,6 +203,7 @@ theory: .venv/installed
 
 # The site in build/docs/html, with examples that run, and its checks: half a minute.
 docs: .venv/docs-installed
+	rm -rf build/docs/html docs/api/generated  # pages that are no longer there
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs 2 \
 		-d build/docs/doctrees docs build/docs/html
 	$(BIN)/python tools/check_site.py build/docs/html
