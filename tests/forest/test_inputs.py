@@ -322,11 +322,17 @@ def test_importing_amforest_imports_none_of_the_libraries_it_can_work_with():
 
 
 def test_arrays_need_no_data_frame_library():
-    # None lets imports fail. scikit-learn itself tries pandas when the estimators are first used.
-    program = (
-        "import sys; sys.modules.update(dict.fromkeys(['pandas', 'polars', 'pyarrow']))\n"
-        "import amforest; amforest.AMFRegressor().fit([[1.0], [2.0]], [1, 2]).predict([[1]])"
-    )
+    # scikit-learn itself tries pandas when the estimators are first used.
+    program = """
+import sys
+class Absent:
+    def find_spec(self, name, path, target=None):
+        if name in ("pandas", "polars", "pyarrow"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import amforest
+amforest.AMFRegressor().fit([[1.0], [2.0]], [1, 2]).predict([[1]])
+"""
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
