@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+import time
 
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 from amforest.cli.app import app
 from amforest.cli.console import CommandError
 from amforest.cli.consume import Places, open_broker
-from amforest.model_io import newest_checkpoint
+from amforest.model_io import Checkpoint, newest_checkpoint
 from broker_servers import (
     OUTPUT,
     REJECTS,
@@ -188,6 +189,20 @@ def test_a_later_label_teaches_its_row_once(server, kind, folder):
         model_in(folder)
         == learn_directly([*rows[:40], {**rows[3], "y": "yes"}, *rows[40:]]).to_bytes()
     )
+
+
+def test_the_time_that_saving_takes_is_not_idle(server, kind, folder, monkeypatch):
+    save = Checkpoint.save
+
+    def save_slowly(checkpoint):
+        time.sleep(1.5)
+        return save(checkpoint)
+
+    monkeypatch.setattr(Checkpoint, "save", save_slowly)
+    run_consumer(server.places(), folder, idle=0)
+    server.send([row(i) for i in range(60)])
+    run_consumer(server.places(), folder, idle=1.4, every=20)
+    assert len(by_id(server.received(OUTPUT[kind]))) == 60
 
 
 def test_without_ids_messages_are_told_apart_by_the_broker(server, kind, folder):

@@ -140,9 +140,10 @@ class Consumer:
                 if self._checkpoint is None and self._learner.model is not None:
                     self._save_to_folder(stack, self._learner.model)
                 self._patiently(self._broker.publish, results.predictions, results.rejects)
-                latest = time.monotonic()
             if self._is_due():
                 self._save()
+            if messages:
+                latest = time.monotonic()  # saving, which may take long, is not idling
             self._after_block()
             idle = self._options.idle
             if idle is not None and time.monotonic() - latest >= idle:
