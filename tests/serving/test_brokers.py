@@ -20,6 +20,7 @@ from broker_servers import (
     SECONDS,
     SERVERS,
     as_table,
+    consume_the_rest,
     find,
     learn_directly,
     row,
@@ -64,9 +65,7 @@ def by_id(predictions):
 
 
 def consume_all(server, kind, folder, ids, **options):
-    """Consume until there is a prediction for each id, on a busy machine in several runs."""
-    while not {p["id"] for p in server.received(OUTPUT[kind])} >= set(ids):
-        assert run_consumer(server.places(), folder, idle=0.3, **options) == 0
+    consume_the_rest(server, kind, folder, set(ids), idle=0.3, **options)
     return by_id(server.received(OUTPUT[kind]))
 
 

@@ -16,6 +16,7 @@ from broker_servers import (
     OUTPUT,
     SECONDS,
     SERVERS,
+    consume_the_rest,
     find,
     learn_directly,
     row,
@@ -68,8 +69,7 @@ def kill_many(kind: str, count: int, report: Report) -> Result:
                 newest = {p["id"] for p in server.received(OUTPUT[kind])}
                 n_amid += rows[-1]["id"] not in newest and server.count(OUTPUT[kind]) > n_before
                 report(f"{kind}: kills", number + 1, count)
-            while rows[-1]["id"] not in {p["id"] for p in server.received(OUTPUT[kind])}:
-                run_consumer(server.places(), folder, idle=0.5)
+            consume_the_rest(server, kind, folder, {rows[-1]["id"]})
             problem = check(server, kind, folder, rows)
         finally:
             server.stop()
