@@ -196,5 +196,5 @@ def test_a_cleared_journal_takes_new_entries(tmp_path):
 
 def test_another_file_is_no_journal(tmp_path):
     (tmp_path / "journal.log").write_bytes(b"something else")
-    with pytest.raises(ValueError, match="no journal"):
+    with pytest.raises(ValueError, match="not a journal"):
         Journal(tmp_path / "journal.log")
