@@ -438,6 +438,8 @@ def test_help_shows_examples_and_completion_is_there(monkeypatch):
     assert "amforest run sales.csv --target bought" in text
     assert "\x1b" not in text
     assert "130" in text
+    # The shell as an argument: otherwise it is the one that the tests run in, if that is found.
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     for shell in ("bash", "zsh", "fish"):
         run = subprocess.run(
             [*COMMAND, "--show-completion", shell], capture_output=True, check=True
