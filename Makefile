@@ -107,8 +107,8 @@ build/oldest/installed: $(CORE)
 		pyproject.toml
 	build/oldest/bin/python tools/oldest.py check build/oldest/pins.txt
 	build/oldest/bin/python tools/oldest.py build > build/oldest/build-pins.txt
-	build/oldest/bin/uv pip install --quiet --requirement build/oldest/pins.txt
-	build/oldest/bin/uv pip install --quiet --no-deps --editable . \
+	build/oldest/bin/uv pip install --quiet --python build/oldest/bin/python --requirement build/oldest/pins.txt
+	build/oldest/bin/uv pip install --quiet --python build/oldest/bin/python --no-deps --editable . \
 		--build-constraint build/oldest/build-pins.txt --config-settings=build-dir=build/oldest/core
 	touch $@
 
