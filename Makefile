@@ -35,10 +35,12 @@ test: lint
 test-slow: .venv/installed
 	$(BIN)/pytest -n auto --dist loadgroup --hypothesis-profile=thorough
 
-# The tests with the lowest versions of all requirements, which call what is deprecated by now.
+# The tests with the lowest versions of all requirements, which call what is deprecated by now, and
+# leave files open.
 test-oldest: build/oldest/installed
 	build/oldest/bin/pytest -p no:cacheprovider -n auto --dist loadgroup -m 'not slow' \
-		$(foreach kind,DeprecationWarning PendingDeprecationWarning FutureWarning,-W ignore::$(kind)) \
+		$(foreach kind,DeprecationWarning PendingDeprecationWarning FutureWarning ResourceWarning \
+			pytest.PytestUnraisableExceptionWarning,-W ignore::$(kind)) \
 		tests
 
 # The examples for stream engines, which are large: about 1.3 GB. Spark needs Java 17:
