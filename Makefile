@@ -52,8 +52,7 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
-	$(BIN)/mypy
-	$(BIN)/mypy --platform win32 src
+	$(BIN)/mypy & $(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 src && wait $$!
 	$(BIN)/codespell
 	$(BIN)/python tools/check_words.py
 
