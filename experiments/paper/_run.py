@@ -153,7 +153,8 @@ def _write(path: Path, found: Found) -> None:
     """Write a file that is whole or not there."""
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
         try:
-            np.savez_compressed(file, allow_pickle=False, **found)
+            arrays: dict[str, Any] = found  # numpy 2.0 would save allow_pickle as one of them
+            np.savez_compressed(file, **arrays)
             file.close()
             Path(file.name).replace(path)
         except BaseException:
