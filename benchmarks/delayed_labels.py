@@ -1,7 +1,7 @@
 """Measures how much longer `amforest run` takes with --delay: python -m benchmarks.delayed_labels.
 
 Runs with and without it alternate; the ratio is that of the medians of their CPU times, without
-starting Python. The bar is 1.3. It takes half a minute.
+starting Python. The target is 1.3. It takes half a minute.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from amforest.cli.run import run
 from amforest.cli.settings import Settings, demo_stream
 
-DELAY, PAIRS, BAR = 100, 5, 1.3
+DELAY, PAIRS, TARGET = 100, 5, 1.3
 
 
 def write_streams(folder: Path) -> dict[str, Settings]:
@@ -53,9 +53,9 @@ def main() -> None:
             measure(delayed)  # what is imported late is imported now
             pairs = [(measure(at_once), measure(delayed)) for _ in range(PAIRS)]
             before, after = (statistics.median(times) for times in zip(*pairs, strict=True))
-            verdict = "met" if after < BAR * before else "missed"
+            verdict = "met" if after < TARGET * before else "missed"
             print(f"{name}: {before:.2f} s, with --delay {DELAY} {after:.2f} s, ratio "
-                  f"{after / before:.2f}, bar {BAR}: {verdict}")  # fmt: skip
+                  f"{after / before:.2f}, target {TARGET}: {verdict}")  # fmt: skip
 
 
 if __name__ == "__main__":

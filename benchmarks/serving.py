@@ -246,8 +246,8 @@ def show_throughput(table: Table, *, quick: bool) -> None:
 
 def show_learning(table: Table, *, quick: bool) -> None:
     ratios = measure_learning(6_000 if quick else 30_000, 1 if quick else 3)
-    for name, bar in (("NDJSON", "≥ 0.5"), ("Arrow", "≥ 0.8")):
-        table.add_row(f"/learn of {name} over partial_fit", f"{ratios[name]:.2f}", bar, "")
+    for name, target in (("NDJSON", "≥ 0.5"), ("Arrow", "≥ 0.8")):
+        table.add_row(f"/learn of {name} over partial_fit", f"{ratios[name]:.2f}", target, "")
 
 
 def show_latency(table: Table, *, quick: bool) -> None:
@@ -268,7 +268,7 @@ def main() -> None:
     if shutil.which("wrk") is None:
         parser.error("wrk is missing: apt-get install wrk")
     table = Table(title="serving")
-    for column in ("figure", "value", "bar", "details"):
+    for column in ("figure", "value", "target", "details"):
         table.add_column(column)
     for name in options.only or PARTS:
         PARTS[name](table, quick=options.quick)

@@ -116,7 +116,7 @@ is below 0.2 with probability ½, so M = 4: the density changes by this factor a
 
 Uniform samples have the mean depth 2 (1/2 + … + 1/n), of slope 2: above Proposition 2 as stated,
 below its [correction](theory.md#proposition-2-the-depth). M hardly changes the slope, because a
-density is nearly constant within a small cell; the bounds pay for M at every split.
+density is nearly constant within a small cell; in the bounds, M counts at every split.
 """
 
 
@@ -192,12 +192,13 @@ over the last decade (mean ± standard error); "theorem" is that of (log n / n)^
 
 {table(f"learner | d | β | exponent | slope: theorem | {kinds} | 1000 × error: {kinds}", rows)}
 
-With η = 1/(8B²) a split pays once it lowers the sum of squares by some log(2) / η = 66 σ². So these
-forests start late, above all for d = 2: flat, then steeper than the theorem until they come near
-those of the larger step. Those are near the theorem, but steeper for β = 1, as f is linear between
-kinks and averaging trees lowers the bias. Online to batch averages n^−r over the past: the same
-slope in the end, 1/(1 − r) times the error. Without `charge_first` a large step fails: as first
-labels are free, prunings into leaves of one or two samples gain about η σ² = ½ for each sample.
+With η = 1/(8B²) a split gains weight once it lowers the sum of squares by about log(2) / η = 66 σ².
+So at first the error of these forests hardly falls, above all for d = 2; then it falls more steeply
+than in the theorem, until it comes near that of the larger step. Those are near the theorem, but
+steeper for β = 1, as f is linear between kinks and averaging trees lowers the bias. Online to batch
+averages n^−r over the past: the same slope in the end, 1/(1 − r) times the error. Without
+`charge_first` a large step fails: as first labels are free, prunings into leaves of one or two
+samples gain about η σ² = ½ for each sample.
 """
 
 

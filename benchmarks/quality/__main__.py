@@ -1,4 +1,4 @@
-"""The command: measure, print the figures with their bars, and write the page."""
+"""The command: measure, print the figures with their targets, and write the page."""
 
 import argparse
 import sys
@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks import machine
-from benchmarks.quality.bars import Check
 from benchmarks.quality.checks import checks
 from benchmarks.quality.measuring import GROUPS, SECTIONS, sections_of
 from benchmarks.quality.page import write_page
@@ -23,6 +22,7 @@ from benchmarks.quality.regression_streams import REGRESSION_STREAMS
 from benchmarks.quality.results import Results, read_results
 from benchmarks.quality.session import Session, wanted_streams
 from benchmarks.quality.streams import STREAMS
+from benchmarks.quality.targets import Check
 from benchmarks.terminal import Bars
 
 _RESULTS = Path(__file__).with_name("results.json")
@@ -80,16 +80,16 @@ def _versions() -> dict[str, str]:
 
 
 def _show(console: Console, figures: Sequence[Check], title: str) -> None:
-    """Print the figures with their bars."""
+    """Print the figures with their targets."""
     table = RichTable(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("figure")
-    for heading in ("value", "bar"):
+    for heading in ("value", "target"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
     for check in figures:
-        color = "green" if check.is_passed else "red"
+        color = "green" if check.is_met else "red"
         verdict = f"[{color}]{check.verdict}[/]"
-        table.add_row(check.name, check.value_text, check.bar_text, verdict)
+        table.add_row(check.name, check.value_text, check.target_text, verdict)
     console.print(table)
 
 

@@ -1,15 +1,15 @@
-"""The figures that the adaptive forest must reach, each with its bar."""
+"""The figures that the adaptive forest must reach, each with its target."""
 
 from collections.abc import Callable, Iterator, Mapping
 from statistics import geometric_mean
 
 from benchmarks.quality import held_out, long_stream, speed
-from benchmarks.quality.bars import Check, latency_checks, long_checks, mean_and_worst
 from benchmarks.quality.contenders import ADAPTIVE, AMF, ARF_10, ARF_100, RIVER_ARF, SRP_10
 from benchmarks.quality.measuring import HELD_OUT, LATENCY, LONG, MAIN, RECOVERY, SPEED
 from benchmarks.quality.regression_checks import regression_checks
 from benchmarks.quality.results import Results, Table
 from benchmarks.quality.streams import PAPER, STREAMS
+from benchmarks.quality.targets import Check, latency_checks, long_checks, mean_and_worst
 from benchmarks.quality.variants import CODES, CODES_AND_ID, NOISE, SCALES
 
 
@@ -70,22 +70,22 @@ def _main(results: Results) -> Iterator[Check]:
 
 
 def _accuracy(results: Results) -> Iterator[Check]:
-    """Yield how far ahead of ARF-100 we are: one bar for LED, and one for all others."""
+    """Yield how far ahead of ARF-100 we are: one target for LED, and one for all others."""
     ahead = {
         name: row[ADAPTIVE]["accuracy"] - row[ARF_100]["accuracy"]
         for name, row in results.table(MAIN).items()
         if ADAPTIVE in row and ARF_100 in row and STREAMS[name].has_drift
     }
-    for is_led, label, bar in ((False, "streams with drift", 0.0), (True, "LED", -0.002)):
+    for is_led, label, target in ((False, "streams with drift", 0.0), (True, "LED", -0.002)):
         part = {name: value for name, value in ahead.items() if name.startswith("led") == is_led}
         if part:
             case = min(part, key=lambda name: part[name])
             title = f"accuracy minus ARF-100's, {label}, worst of {len(part)}"
-            yield Check(title, part[case], bar, case, at_least=True, digits=4)
+            yield Check(title, part[case], target, case, at_least=True, digits=4)
 
 
 def _held_out(results: Results) -> Iterator[Check]:
-    for peer, bar in ((held_out.FOREST, -0.005), (held_out.LIGHTGBM, -0.02)):
+    for peer, target in ((held_out.FOREST, -0.005), (held_out.LIGHTGBM, -0.02)):
         ahead = {
             name: row[held_out.OURS] - row[peer]
             for name, row in results.table(HELD_OUT).items()
@@ -94,7 +94,7 @@ def _held_out(results: Results) -> Iterator[Check]:
         if ahead:
             case = min(ahead, key=lambda name: ahead[name])
             title = f"AUC on held-out rows minus that of {peer}, worst of {len(ahead)}"
-            yield Check(title, ahead[case], bar, case, at_least=True, digits=4)
+            yield Check(title, ahead[case], target, case, at_least=True, digits=4)
 
 
 def _recovery(results: Results) -> Iterator[Check]:
@@ -105,27 +105,27 @@ def _recovery(results: Results) -> Iterator[Check]:
 
 
 def _robust(results: Results) -> Iterator[Check]:
-    for variant, title, bar in (
+    for variant, title, target in (
         (SCALES, "features times random powers of ten: log-loss over the unscaled", 1.02),
         (NOISE, "50 columns of noise: log-loss over that without", 1.35),
     ):
         by_case = over_plain(results, variant, ADAPTIVE)
-        yield from mean_and_worst(title, by_case, bar, bar)
+        yield from mean_and_worst(title, by_case, target, target)
 
 
 def _identifier(results: Results) -> Iterator[Check]:
-    for key, what, bar in (("log_loss", "log-loss", 1.03), ("us_per_row", "time", 1.5)):
+    for key, what, target in (("log_loss", "log-loss", 1.03), ("us_per_row", "time", 1.5)):
         title = f"a column of unique IDs: {what} over that without"
-        yield from mean_and_worst(title, over_codes(results, key), bar, bar)
+        yield from mean_and_worst(title, over_codes(results, key), target, target)
 
 
 def _speed(results: Results) -> Iterator[Check]:
     table = results.table(SPEED)
-    for peer, ours, bar in ((ARF_10, ADAPTIVE, 3), (RIVER_ARF, speed.OURS_FIRST_ROWS, 80)):
+    for peer, ours, target in ((ARF_10, ADAPTIVE, 3), (RIVER_ARF, speed.OURS_FIRST_ROWS, 80)):
         values = [row[peer] / row[ours] for row in table.values() if peer in row and ours in row]
         if values:
             title = f"time per row, {peer}'s over ours, geometric mean of {len(values)}"
-            yield Check(title, geometric_mean(values), bar, at_least=True, digits=1)
+            yield Check(title, geometric_mean(values), target, at_least=True, digits=1)
 
 
 def _latency(results: Results) -> Iterator[Check]:

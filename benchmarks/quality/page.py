@@ -1,4 +1,4 @@
-"""docs/quality.md: what was measured and how, the tables, and the bars passed or missed."""
+"""docs/quality.md: what was measured and how, the tables, and the targets met or missed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -97,18 +97,19 @@ This was a {run.get("plan", "full")} run with:
 
 def _checks(results: Results) -> str:
     rows = [
-        (check.name, check.value_text, check.bar_text, check.verdict) for check in checks(results)
+        (check.name, check.value_text, check.target_text, check.verdict)
+        for check in checks(results)
     ]
     if not rows:
         return ""
-    passed = sum(verdict == "passed" for *_, verdict in rows)
-    return f"""## Figures and bars
+    n_met = sum(verdict == "met" for *_, verdict in rows)
+    return f"""## Figures and targets
 
-The project has bars for {len(rows)} figures; {passed} are passed. The bar for the mixer of
+The project has targets for {len(rows)} figures; {n_met} are met. The target for the mixer of
 memories (its log-loss minus that of the best memory stays within the bound of online gradient
 descent) is a test, not a measurement.
 
-{_table(("figure", "value", "bar", ""), rows)}
+{_table(("figure", "value", "target", ""), rows)}
 """
 
 
@@ -333,7 +334,7 @@ def _latency(results: Results) -> str:
     return f"""## Latency of `learn_one`
 
 The time of single calls in µs, on {results.run.get("latency_rows", 0):,} rows of
-{latency.N_FEATURES} features: CPU time of the thread, which the bars are for, and time on the wall.
+{latency.N_FEATURES} features: CPU time of the thread, to which the targets apply, and wall time.
 The same stream is learned twice with the same seed, and of both times of a row the lower one
 counts: the forests are the same bit for bit, so what a row needs is in both times, while other
 processes rarely delay the same row twice. "One run" is the CPU time of the first run alone, with

@@ -1,11 +1,10 @@
-"""The figures that the adaptive regressor must reach, each with its bar."""
+"""The figures that the adaptive regressor must reach, each with its target."""
 
 from collections.abc import Callable, Iterator, Mapping
 from statistics import geometric_mean
 from typing import Any
 
 from benchmarks.quality import long_stream
-from benchmarks.quality.bars import Check, latency_checks, long_checks, mean_and_worst
 from benchmarks.quality.regression_contenders import (
     ADAPTIVE_REG,
     AMF_REG,
@@ -30,9 +29,10 @@ from benchmarks.quality.regression_measuring import (
 )
 from benchmarks.quality.regression_streams import NOISE, REGRESSION_STREAMS
 from benchmarks.quality.results import Results, Table
+from benchmarks.quality.targets import Check, latency_checks, long_checks, mean_and_worst
 
 PEERS = (AMF_REG, ARF_REG, SOKNL, SGBR)
-COUNTED_AT_LEAST = 500  # rows: the coverage of fewer is too uncertain for a bar
+COUNTED_AT_LEAST = 500  # rows: the coverage of fewer is too uncertain for a target
 
 
 def regression_checks(results: Results) -> Iterator[Check]:
@@ -49,12 +49,12 @@ def regression_checks(results: Results) -> Iterator[Check]:
 def rmse_ratios(
     table: Table, peer: Callable[[Mapping[str, float]], float | None]
 ) -> dict[str, float]:
-    """Return our RMSE over a peer's by stream with a bar, where both were measured."""
+    """Return our RMSE over a peer's by stream with a target, where both were measured."""
     result = {}
     for name, row in table.items():
         errors = {key: value["rmse"] for key, value in row.items()}
         other = peer(errors)
-        if ADAPTIVE_REG in errors and other is not None and REGRESSION_STREAMS[name].has_bar:
+        if ADAPTIVE_REG in errors and other is not None and REGRESSION_STREAMS[name].has_target:
             result[name] = errors[ADAPTIVE_REG] / other
     return result
 
@@ -71,7 +71,7 @@ def better_of_river(row: Mapping[str, float]) -> float | None:
 
 
 def density_margins(results: Results, peer: str) -> dict[str, float]:
-    """Return how much our mean log-density is above another one, by stream with a bar."""
+    """Return how much our mean log-density is above another one, by stream with a target."""
     return {
         name: row["log_density"] - row[peer]
         for name, row in _distributions(results).items()
@@ -81,7 +81,7 @@ def density_margins(results: Results, peer: str) -> dict[str, float]:
 
 def _distributions(results: Results) -> dict[str, dict[str, Any]]:
     table = results.table(REG_DISTRIBUTION)
-    return {name: row for name, row in table.items() if REGRESSION_STREAMS[name].has_bar}
+    return {name: row for name, row in table.items() if REGRESSION_STREAMS[name].has_target}
 
 
 def _main(results: Results) -> Iterator[Check]:

@@ -109,7 +109,7 @@ it is above 1: {behind}.
     return f"""### RMSE
 
 The lowest one of a row is bold. The last row is the mean of a contender's RMSE over that of the
-adaptive forest. friedman_drift is shown only; the bars are for the other streams.
+adaptive forest. friedman_drift is shown only; the targets are for the other streams.
 
 {_errors(table, _COLUMNS)}
 {summary}"""
@@ -174,7 +174,7 @@ def _distribution(results: Results) -> str:
 The fraction of the rows whose value is in the {regression_distribution.COVERAGE:.0%} interval,
 after the first {regression_distribution.UNSCORED} rows: of all, and of the block of
 {regression_distribution.COVERAGE_BLOCK:,} rows with the fewest. Streams with fewer than 500 rows
-after the first ones have no bar. Then the mean log-density of the values, from row
+after the first ones have no target. Then the mean log-density of the values, from row
 {regression_distribution.FIRST_DENSITY} on: of the adaptive forest, of the normal distribution with
 the mean and the variance of all values so far, and of the adaptive forest's mixture without the
 correction of its scale. More is better.

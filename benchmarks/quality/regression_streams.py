@@ -56,8 +56,8 @@ class RegressionSpec:
     about: str
 
     @property
-    def has_bar(self) -> bool:
-        """Whether the project's bars are for this stream, too; the others are only shown."""
+    def has_target(self) -> bool:
+        """Whether the project's targets are for this stream, too; the others are only shown."""
         return self.group != DRIFT
 
 

@@ -1,4 +1,4 @@
-"""The command: measure, print the figures with their bars, and write docs/scaling.md."""
+"""The command: measure, print the figures with their targets, and write docs/scaling.md."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run(*, quick: bool) -> Results:
 
 
 def two_actors(shards: RayShards, factor: int) -> list[Check]:
-    """Return the figures that have bars, with two actors on two cores."""
+    """Return the figures that have targets, with two actors on two cores."""
     checks: list[Check] = []
     for family, n_trees in ((AMF, 48), (ADAPTIVE, 45)):
         ms = 1e3 * measuring.overhead(family, n_trees, shards, 10 * factor)
@@ -111,9 +111,9 @@ def two_actors(shards: RayShards, factor: int) -> list[Check]:
 
 def show(checks: list[Check]) -> None:
     """Print the figures."""
-    table = Table("figure", "value", "bar", "met")
-    for figure, value, bar, is_met in checks:
-        table.add_row(figure, value, bar, "yes" if is_met else "no")
+    table = Table("figure", "value", "target", "met")
+    for figure, value, target, is_met in checks:
+        table.add_row(figure, value, target, "yes" if is_met else "no")
     Console().print(table)
 
 

@@ -9,7 +9,7 @@ from benchmarks.scaling.cost_model import Case, Costs
 from benchmarks.scaling.extrapolation import Machines, Need
 from benchmarks.scaling.measuring import ADAPTIVE, AMF, Measured
 
-Check = tuple[str, str, str, bool]  # figure, value, bar, whether it is met
+Check = tuple[str, str, str, bool]  # figure, value, target, whether it is met
 
 
 @dataclass(frozen=True)
@@ -90,21 +90,21 @@ _REMEDIES = """What could be done:
 2. *Rows are sent to each machine by the driver.* Ray's object store fetches an object from any
    machine that has it, so larger batches spread like a broadcast tree; sending rows as float16
    or by reference (each shard reads the stream itself, numbered by the driver) would remove it.
-3. *The trees of an AMF grow with the rows*: `max_bytes` must bound them, or the adaptive
-   forest, whose trees are bounded by their memories, must be used."""
+3. *The trees of an AMF grow with the rows*, and so do those of an adaptive forest that have no
+   memory: set `max_bytes`."""
 
 
 def _figures(results: Results) -> list[str]:
     rows = (
-        (figure, value, bar, "yes" if is_met else "**no**")
-        for figure, value, bar, is_met in results.checks
+        (figure, value, target, "yes" if is_met else "**no**")
+        for figure, value, target, is_met in results.checks
     )
-    machine = ", ".join(f"{value}" for value in results.machine.values())
+    machine = ", ".join(f"{name} {value}" for name, value in results.machine.items())
     return [
         "## Figures",
         f"By `make bench-scaling` ({machine}). Failures are tested by "
         "`python tests/torture --only shards`.",
-        table(["figure", "value", "bar", "met"], rows),
+        table(["figure", "value", "target", "met"], rows),
     ]
 
 
@@ -188,10 +188,10 @@ def _plan(results: Results) -> list[str]:
     terabytes = 1000 * 1e9 * amf.nodes_per_row * amf.node_bytes / 1e12
     first = {family: results.needs[family][0].resource for family in (AMF, ADAPTIVE)}
     parts.append(
-        f"**What is first at its end:** {first[AMF]} (AMF), {first[ADAPTIVE]} (adaptive). Memory "
-        "comes before both for an AMF without limits: its trees would have "
+        f"**The first bottleneck:** {first[AMF]} (AMF), {first[ADAPTIVE]} (adaptive). An AMF "
+        "without limits runs out of memory before that: its trees would take "
         f"{terabytes:,.0f} TB, {terabytes * 10:,.0f} GB on each machine. The hours are an "
-        "extrapolation by a factor of some hundred in actors and of thousands in rows; of it only "
+        "extrapolation by a factor of about a hundred in actors and of thousands in rows; only "
         "the held-out cases above were checked."
     )
     return parts

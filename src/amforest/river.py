@@ -45,7 +45,7 @@ from amforest.frozen_river import (
 try:
     from river import base
 except ImportError as error:
-    raise ImportError("amforest.river needs river: pip install amforest[river]") from error
+    raise ImportError("amforest.river needs river: pip install 'amforest[river]'") from error
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -67,8 +67,8 @@ def test_variants_change_the_features_only():
 
 
 def test_a_figure_is_compared_with_its_bar_in_its_direction():
-    assert Check("", 0.5, 0.55).is_passed
-    assert not Check("", 2.9, 3, at_least=True).is_passed
+    assert Check("", 0.5, 0.55).is_met
+    assert not Check("", 2.9, 3, at_least=True).is_met
 
 
 def test_figures_need_both_contenders():

@@ -6,7 +6,6 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from benchmarks.quality import kept, regression_runs
-from benchmarks.quality.bars import Check
 from benchmarks.quality.checks import checks
 from benchmarks.quality.measuring import BY_REQUEST, SECTIONS, sections_of
 from benchmarks.quality.pictures import change
@@ -26,6 +25,7 @@ from benchmarks.quality.regression_streams import (
 from benchmarks.quality.results import Results
 from benchmarks.quality.scores import BLOCK
 from benchmarks.quality.session import wanted_streams
+from benchmarks.quality.targets import Check
 from scipy import stats
 
 
@@ -183,7 +183,7 @@ def test_the_error_is_compared_with_the_lowest_one_of_all_four_peers():
     results.sections["regression"]["friedman2"] = _row(adaptive_Reg=4.0, **_PEERS)
     mean, worst = checks(results)
     assert mean.value == pytest.approx(np.sqrt(0.5 * 2))
-    assert (worst.value, worst.case, worst.is_passed) == (2.0, "friedman2", False)
+    assert (worst.value, worst.case, worst.is_met) == (2.0, "friedman2", False)
 
 
 def test_streams_with_drift_have_no_bar():
@@ -206,7 +206,7 @@ def test_coverage_has_a_bar_on_both_sides_where_enough_rows_are_counted():
     results = Results(
         {"regression, distribution": {name: row | density for name, row in table.items()}}
     )
-    figures = [(check.value, check.is_passed) for check in checks(results)]
+    figures = [(check.value, check.is_met) for check in checks(results)]
     assert figures == [
         (0.87, False),
         (0.91, True),
@@ -225,7 +225,7 @@ def test_figures_of_robustness_and_time_have_their_bars():
             "regression, speed": {"bike": {"adaptive-Reg": 50.0, "ARF-Reg": 100.0}},
         }
     )
-    figures = [(check.value, check.is_passed) for check in checks(results)]
+    figures = [(check.value, check.is_met) for check in checks(results)]
     assert figures == [
         (pytest.approx(1.2), False),
         (2e-6, False),
@@ -233,7 +233,7 @@ def test_figures_of_robustness_and_time_have_their_bars():
         (0.5, True),
         (0.5, True),
     ]
-    assert Check("", 2e-6, 1e-6, digits=10).bar_text == "≤ 1e-06"
+    assert Check("", 2e-6, 1e-6, digits=10).target_text == "≤ 1e-06"
 
 
 def test_the_page_shows_losses_as_plainly_as_wins():

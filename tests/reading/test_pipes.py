@@ -246,4 +246,4 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert run(code) == "amforest.reading needs pyarrow: pip install amforest[cli]\n"
+    assert run(code) == "amforest.reading needs pyarrow: pip install 'amforest[cli]'\n"

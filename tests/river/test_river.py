@@ -478,5 +478,5 @@ print(model.predict_one({}))"""
 def test_without_river_the_error_says_what_to_install():
     result = run("import sys; sys.modules['river'] = None; import amforest.river")
     assert result.stderr.strip().endswith(
-        "ImportError: amforest.river needs river: pip install amforest[river]"
+        "ImportError: amforest.river needs river: pip install 'amforest[river]'"
     )

@@ -141,7 +141,7 @@ class Explanation:
         try:
             import shap  # noqa: PLC0415  # an extra
         except ImportError as error:
-            raise ImportError("to_shap needs shap: pip install amforest[shap]") from error
+            raise ImportError("to_shap needs shap: pip install 'amforest[shap]'") from error
         return shap.Explanation(
             values=self.values,
             base_values=self.base_values,

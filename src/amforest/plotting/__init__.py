@@ -9,7 +9,7 @@ print in grey.
 try:
     import matplotlib as _matplotlib  # noqa: F401
 except ImportError as error:
-    raise ImportError("amforest.plotting needs matplotlib: pip install amforest[plot]") from error
+    raise ImportError("amforest.plotting needs matplotlib: pip install 'amforest[plot]'") from error
 
 from amforest.plotting.bands import plot_predictions
 from amforest.plotting.curves import plot_progress, plot_reliability

@@ -15,7 +15,7 @@ Needs pyarrow. The modules, in the order in which they import each other:
 try:
     import pyarrow  # noqa: F401
 except ImportError as error:
-    raise ImportError("amforest.reading needs pyarrow: pip install amforest[cli]") from error
+    raise ImportError("amforest.reading needs pyarrow: pip install 'amforest[cli]'") from error
 
 from amforest.reading.batches import Batch, Reject, RejectedRow, split_target
 from amforest.reading.conversion import expand_dates

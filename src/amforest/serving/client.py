@@ -10,7 +10,7 @@ from typing import Any, Self
 try:
     import httpx
 except ImportError as missing:
-    raise ImportError("amforest.serving.Client needs httpx: pip install amforest[client]") from (
+    raise ImportError("amforest.serving.Client needs httpx: pip install 'amforest[client]'") from (
         missing
     )
 

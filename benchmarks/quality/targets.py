@@ -1,4 +1,4 @@
-"""A figure with its bar, and the figures that classifiers and regressors have in common."""
+"""A figure with its target, and the figures that classifiers and regressors have in common."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Check:
-    """A figure, its bar, and whether it is reached."""
+    """A figure, its target, and whether it is reached."""
 
     name: str
     value: float
-    bar: float
+    target: float
     case: str = ""  # the worst one
     at_least: bool = False
     digits: int = 3
 
     @property
-    def is_passed(self) -> bool:
-        """Whether the figure reaches its bar."""
-        return self.value >= self.bar if self.at_least else self.value <= self.bar
+    def is_met(self) -> bool:
+        """Whether the figure reaches its target."""
+        return self.value >= self.target if self.at_least else self.value <= self.target
 
     @property
     def verdict(self) -> str:
-        """Passed or missed."""
-        return "passed" if self.is_passed else "missed"
+        """Met or missed."""
+        return "met" if self.is_met else "missed"
 
     @property
     def value_text(self) -> str:
@@ -34,9 +34,9 @@ class Check:
         return f"{text} ({self.case})" if self.case else text
 
     @property
-    def bar_text(self) -> str:
-        """The bar with its direction."""
-        return f"{'≥' if self.at_least else '≤'} {self.bar:,g}"
+    def target_text(self) -> str:
+        """The target with its direction."""
+        return f"{'≥' if self.at_least else '≤'} {self.target:,g}"
 
 
 def mean_and_worst(
@@ -55,9 +55,9 @@ def mean_and_worst(
 def latency_checks(row: Mapping[str, float] | None, title: str) -> Iterator[Check]:
     """Yield how much longer the slowest calls take than most."""
     if row:
-        for quantile, name, bar in (("p99.9", "99.9th percentile", 15), ("max", "maximum", 60)):
+        for quantile, name, target in (("p99.9", "99.9th percentile", 15), ("max", "maximum", 60)):
             value = row[f"cpu {quantile}"] / row["cpu median"]
-            yield Check(f"{title}: {name} over the median", value, bar, digits=1)
+            yield Check(f"{title}: {name} over the median", value, target, digits=1)
 
 
 def long_checks(row: Mapping[str, Any] | None, title: str, max_bytes: int) -> Iterator[Check]:
