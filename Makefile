@@ -223,7 +223,7 @@ platforms:
 # An sdist and a wheel from it, into dist/, and all tests with that wheel in an empty environment.
 # PYTHON=python3.12 builds the wheel for 3.12 and later.
 wheels:
-	$(PYTHON) -m venv build/wheels
+	$(PYTHON) -m venv --clear build/wheels
 	build/wheels/bin/pip $(INSTALL) build
 	build/wheels/bin/python tools/wheels.py build
 	build/wheels/bin/python tools/wheels.py test "$$(ls -t dist/*.whl | head -1)"

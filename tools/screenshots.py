@@ -17,14 +17,20 @@ THEMES = ("light", "dark")
 TALLEST = 4000  # pixels of a page that are photographed
 
 
-def widest(page: Page) -> str:
-    """Name the elements that are wider than the window, and in no box that scrolls."""
+def cut_texts(page: Page) -> str:
+    """Name texts that end beyond the window; only code and tables may scroll."""
     return str(
         page.evaluate(
-            """() => [...document.querySelectorAll('article *')].filter(element => {
-                if (element.getBoundingClientRect().right <= innerWidth + 1) return false;
-                for (let above = element; above; above = above.parentElement)
-                    if (/auto|scroll|hidden/.test(getComputedStyle(above).overflowX)) return false;
+            """() => [...document.querySelectorAll('main *')].filter(element => {
+                if (![...element.childNodes].some(n => n.nodeType === 3 && n.data.trim()))
+                    return false;
+                const range = document.createRange();
+                range.selectNodeContents(element);
+                if (range.getBoundingClientRect().right <= innerWidth + 1) return false;
+                if (!element.checkVisibility({visibilityProperty: true, opacityProperty: true}))
+                    return false;
+                if (element.closest('pre, .pst-scrollable-table-container, .output_area'))
+                    return false;
                 return true;
             }).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join(' | ')"""
         )
@@ -41,7 +47,9 @@ def photograph(page: Page, url: str, folder: Path, name: str) -> list[str]:
             page.evaluate("theme => document.documentElement.dataset.theme = theme", theme)
             height = page.evaluate("document.documentElement.scrollHeight")
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                wrong.append(f"{name} is wider than {width} pixels: {widest(page)}")
+                wrong.append(f"{name} is wider than {width} pixels")
+            if cut := cut_texts(page):
+                wrong.append(f"{name} has text beyond {width} pixels: {cut}")
             clip = FloatRect(x=0, y=0, width=width, height=min(height, TALLEST))
             page.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=True, clip=clip)
     return wrong
