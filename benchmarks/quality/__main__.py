@@ -83,13 +83,14 @@ def _show(console: Console, figures: Sequence[Check], title: str) -> None:
     """Print the figures with their targets."""
     table = RichTable(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("figure")
-    for heading in ("value", "target"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("of")
+    table.add_column("target", justify="right", no_wrap=True)
     table.add_column("")
     for check in figures:
         color = "green" if check.is_met else "red"
         verdict = f"[{color}]{check.verdict}[/]"
-        table.add_row(check.name, check.value_text, check.target_text, verdict)
+        table.add_row(check.name, check.value_text, check.case, check.target_text, verdict)
     console.print(table)
 
 

@@ -97,7 +97,7 @@ This was a {run.get("plan", "full")} run with:
 
 def _checks(results: Results) -> str:
     rows = [
-        (check.name, check.value_text, check.target_text, check.verdict)
+        (check.name, check.value_text, check.case, check.target_text, check.verdict)
         for check in checks(results)
     ]
     if not rows:
@@ -109,7 +109,7 @@ The project has targets for {len(rows)} figures; {n_met} are met. The target for
 memories (its log-loss minus that of the best memory stays within the bound of online gradient
 descent) is a test, not a measurement.
 
-{_table(("figure", "value", "target", ""), rows)}
+{_table(("figure", "value", "of", "target", ""), rows)}
 """
 
 

@@ -29,9 +29,8 @@ class Check:
 
     @property
     def value_text(self) -> str:
-        """The figure, with the case if it is that of one."""
-        text = f"{self.value:,.{self.digits}f}"
-        return f"{text} ({self.case})" if self.case else text
+        """The figure, as it is printed."""
+        return f"{self.value:,.{self.digits}f}"
 
     @property
     def target_text(self) -> str:
