@@ -14,7 +14,7 @@ from rich.console import Console
 from sklearn.base import is_classifier
 
 from amforest.cli.console import CommandError, Notes, Status, choose_view
-from amforest.cli.outputs import check_file
+from amforest.cli.outputs import check_distinct, check_file, list_inputs
 from amforest.cli.prediction_rows import ids_of
 from amforest.cli.reject_summary import RejectSummary
 from amforest.cli.row_file import FORMATS, PARQUET, ParquetRowFile, RowFile, RowWriter, is_parquet
@@ -90,6 +90,8 @@ def explain(
         For the progress, and for the list of features.
     quiet : bool
     """
+    inputs = [path, *list_inputs(source, reading.get("format"))]
+    check_distinct(inputs, {"--output": wanted.output, "--plot": wanted.plot})
     model, _, scheme = load_with_scheme(path)
     if scheme.key is not None:
         raise CommandError(

@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 
 from amforest.cli.console import Notes, Status, choose_view
 from amforest.cli.model_choice import choose_coverage
+from amforest.cli.outputs import check_distinct, list_inputs
 from amforest.cli.prediction_rows import PredictionRows, ids_of
 from amforest.cli.reject_summary import RejectSummary
 from amforest.cli.saved_model import load_with_scheme
@@ -45,6 +46,7 @@ def predict(
     quiet: bool,
 ) -> int:
     """Write a prediction for each row that can be read; return their number."""
+    check_distinct([path, *list_inputs(source, format)], {"--output": output})
     model, _, scheme = load_with_scheme(path)
     coverage = choose_coverage(model, coverage)
     kinds = {name: kind for name, kind in scheme.kinds.items() if name != scheme.target}

@@ -58,7 +58,7 @@ def compare(
     console = Console(stderr=True)
     with print_errors(console, debug=debug):
         from amforest.cli import comparison  # noqa: PLC0415
-        from amforest.cli.outputs import check_file  # noqa: PLC0415
+        from amforest.cli.outputs import check_distinct, check_file, list_inputs  # noqa: PLC0415
         from amforest.cli.settings import Settings  # noqa: PLC0415
 
         settings = Settings(
@@ -73,6 +73,7 @@ def compare(
             decimal=decimal,
             encoding=encoding,
         )
+        check_distinct(list_inputs(settings.source, format), {"--plot": plot})
         check_file("--plot", plot)
         compared = comparison.compare(settings, console, max_rows=rows, seconds=seconds)
         if plot is not None:

@@ -36,6 +36,10 @@ def inspect(
     console = Console()
     with print_errors(Console(stderr=True), debug=debug):
         from amforest.cli import model_summary  # noqa: PLC0415
+        from amforest.cli.outputs import check_distinct, check_file  # noqa: PLC0415
+
+        check_distinct([model], {"--output": output})
+        check_file("--output", output)
 
         forest, extra = model_summary.load_forest(model)
         if tree is not None:
