@@ -102,4 +102,4 @@ def test_folders_in_use_are_refused(stream):
     amf("run", stream, *HOW, "--save", "models", "--checkpoint", "saved")
     assert "holds models already" in amf("run", stream, *HOW, "--save", "models", code=1).output
     other = amf("run", stream, *HOW, "--checkpoint", "saved", "--seed", 1, code=1).output
-    assert "random_state=0, but 1 is requested" in " ".join(other.split())
+    assert "--seed is 1, but saved has 0," in " ".join(other.split())

@@ -11,7 +11,6 @@ from sklearn.base import is_regressor
 
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest.cli.console import CommandError
-from amforest.cli.saved_model import load_with_scheme
 from amforest.cli.settings import ADAPTIVE, AMF, COVERAGE, Settings, open_source
 from amforest.distributed import KeyedForests
 from amforest.distributed.keyed_state import holds_models
@@ -85,7 +84,7 @@ def build_model(
     X, y = next(batch.X for batch in first if len(batch)), _labels(first)
     scheme = Scheme.infer(X, y, target, kinds, task=settings.task, key=settings.key)
     family = settings.model or ADAPTIVE
-    _check_options(settings, family)
+    check_options(settings, family)
     if family == ADAPTIVE or settings.scale is False:
         scheme.scale = None
     options: dict[str, Any] = {
@@ -128,7 +127,7 @@ def choose_coverage(model: Any, requested: float | None) -> float | None:
     )
 
 
-def _check_options(settings: Settings, family: str) -> None:
+def check_options(settings: Settings, family: str) -> None:
     """Refuse options of the other family, and those that do not fit models of keys."""
     if settings.key is not None:
         _check_options_of_keys(settings)
@@ -166,68 +165,6 @@ def _check_options_of_keys(settings: Settings) -> None:
             f"--save is {settings.save}, which holds models already: give an empty folder, or "
             "continue with them by --checkpoint"
         )
-
-
-def load_continued(settings: Settings) -> tuple[Any, dict[str, Any]] | None:
-    """Return the model to continue, and its state: the scheme; None if there is none."""
-    path, target = settings.warm_start, settings.target_column()
-    if path is None:
-        return None
-    if settings.key is not None:
-        raise CommandError(
-            "--warm-start is given, but cannot be used with --key: continue by --checkpoint"
-        )
-    model, state, scheme = load_with_scheme(path)
-    if scheme.target != target:
-        raise CommandError(f"--target is {target!r}, but {path} predicts {scheme.target!r}")
-    family = ADAPTIVE if model.is_adaptive else AMF
-    if settings.model not in (None, family):
-        name = type(model).__name__
-        raise CommandError(f"--model is {settings.model}, but {path} is a model of class {name}")
-    if settings.task not in (None, scheme.task):
-        raise CommandError(f"--task is {settings.task}, but {path} is a model of {scheme.task}")
-    _check_options(settings, family)
-    _check_same_shape(settings, model, scheme, path)
-    _check_same_columns(settings, scheme, path)
-    model.n_jobs = settings.threads
-    return model, {"scheme": state["scheme"]}
-
-
-def _check_same_shape(settings: Settings, model: Any, scheme: Scheme, path: str) -> None:
-    """Refuse options that a model to continue cannot follow: it keeps its own."""
-    is_scaled = scheme.scale is not None
-    own = {
-        "--trees": (settings.trees, model.n_estimators),
-        "--step": (settings.step, getattr(model, "step", None)),
-        "--seed": (settings.seed, model.random_state),
-        "--max-nodes": (settings.max_nodes, model.max_nodes),
-        "--max-bytes": (settings.max_bytes, model.max_bytes),
-    }
-    for option, (given, kept) in own.items():
-        if given is not None and given != kept:
-            has = "no such limit" if kept is None else f"{kept}"
-            raise CommandError(
-                f"{option} is {given}, but {path} has {has}, which cannot change while it learns: "
-                "drop the option, or learn a new model without --warm-start"
-            )
-    if settings.scale is not None and settings.scale != is_scaled:
-        option, how = ("--scale", "as they are") if settings.scale else ("--no-scale", "scaled")
-        raise CommandError(f"{option} is given, but {path} has learned numbers {how}: drop it")
-
-
-def _check_same_columns(settings: Settings, scheme: Scheme, path: str) -> None:
-    """Refuse options that would give a model to continue other columns than it has learned."""
-    features = {name: kind for name, kind in scheme.kinds.items() if name != scheme.target}
-    types = parse_types(settings.types) if settings.types else {}
-    differs = {
-        "--use": bool(settings.use) and set(settings.use) != features.keys(),
-        "--drop": not features.keys().isdisjoint(settings.drop),
-        "--types": any(features.get(name, kind) != kind for name, kind in types.items()),
-    }
-    for option, is_other in differs.items():
-        if is_other:
-            learned = ", ".join(f"{name}={kind}" for name, kind in features.items())
-            raise CommandError(f"{option} is given, but {path} has learned {learned}: drop it")
 
 
 def _labels(batches: list[Batch]) -> NDArray[Any]:

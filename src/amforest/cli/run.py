@@ -22,12 +22,12 @@ from amforest.cli.console import (
     describe_drift,
     print_line,
 )
+from amforest.cli.continued_model import check_checkpoint, load_continued
 from amforest.cli.keyed_checkpoint import KeyedCheckpoint
 from amforest.cli.model_choice import (
     build_model,
     choose_coverage,
     choose_kinds,
-    load_continued,
     note_task,
     read_first,
 )
@@ -349,6 +349,7 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
     With `for_report` the outcome has all that a report shows.
     """
     with ExitStack() as stack:
+        check_checkpoint(settings)
         continued = load_continued(settings)
         own_kinds = None if continued is None else continued[1]["scheme"]["kinds"]
         stream = stack.enter_context(open_source(settings, own_kinds))
