@@ -159,6 +159,14 @@ def test_labels_of_any_unit_equal_the_reference(scale):
     assert_equal_on_stream(rng, X, scale * y, np.ones(100), groups=NUMBER_GROUPS[:4])
 
 
+def test_a_stream_with_wrong_labels_and_a_shift_equals_the_reference():
+    rng = np.random.default_rng(4)
+    X, y = stream(rng, 100)
+    y[[55, 70]] += 1e4
+    y[80:] += 300
+    assert_equal_on_stream(rng, X, y, np.ones(100), groups=NUMBER_GROUPS[:4])
+
+
 def test_nodes_of_more_than_a_thousand_labels_equal_the_reference():
     rng = np.random.default_rng(0)
     X, y = stream(rng, 1_200, n_numbers=2)

@@ -43,6 +43,19 @@ def test_the_weights_are_those_of_the_ridge_regression_on_rows_that_fade():
     assert mixer.mix(MEANS[7]) == pytest.approx(center[7] + design[7] @ expected)
 
 
+def test_a_row_far_off_counts_as_one_of_thirty_standard_deviations():
+    rows = [(MEANS[7], 1e5), (MEANS[7] + [1e5, 0.0, 0.0, 0.0, 0.0], 0.0)]  # a label, an expert
+    for means, y in rows:
+        mixer = learned(LeastSquaresMixer(G))
+        before, variance = mixer.products.copy(), mixer.squares / mixer.total
+        mixer.learn(means, y, 1.0)
+        distances, error = means - means.mean(), y - means.mean()
+        weight = 900 * variance / max(error**2, (distances**2).max())
+        assert weight < 1e-3
+        expected = 0.998 * before + weight * np.outer(distances, distances)
+        np.testing.assert_allclose(mixer.products, expected, rtol=1e-9)
+
+
 def test_a_mix_is_clipped_to_the_hull_of_the_experts_widened_by_half_its_width():
     mixer = LeastSquaresMixer(2)
     mixer.weights = np.array([9.0, -9.0])
@@ -178,3 +191,18 @@ def test_a_threshold_lies_between_two_random_rows_so_that_far_rows_do_not_hide_t
     x = 10.0 ** np.arange(16)
     found = [threshold for _, threshold in roots(x[:, None], np.where(x < 1e8, 0.0, 1.0))]
     assert np.median(found) < 1e10
+
+
+# Wrong labels
+
+
+def test_what_is_learned_of_a_label_is_within_twenty_scales_of_an_expert():
+    mixer = NumberMixer(2)
+    experts = np.array([[1.0, 4.0], [5.0, 0.25]])  # means and squared scales
+    for _ in range(50):
+        assert mixer.limit(experts, 1e9) == 1e9
+        mixer.learn(experts, 1.0)
+    assert mixer.limit(experts, 1e9) == 1 + 20 * 2  # the larger one of 1 + 40 and 5 + 10
+    assert mixer.limit(experts, -1e9) == 1 - 20 * 2
+    assert mixer.limit(experts, 40.0) == 40.0
+    assert mixer.limit(np.array([[3.0, 0.0], [3.0, 0.0]]), 1e9) == 1e9  # all labels were equal

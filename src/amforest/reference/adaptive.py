@@ -130,9 +130,11 @@ class AdaptiveForest:
         """Learn a row; one of weight 0 is skipped."""
         if weight == 0:
             return
-        self.mixer.learn(self.predict_by_expert(x), y, weight)
+        by_expert = self.predict_by_expert(x)
+        limited = self.mixer.limit(by_expert, y)
+        self.mixer.learn(by_expert, limited, weight)
         if self.experts:
-            self.experts.learn(x, y, weight)
+            self.experts.learn(x, limited, weight)
         self.rows.append(Row(x, y, weight))
         for t, slot in enumerate(self.slots):
             if (len(self.rows) - 1 - t) % self.n_estimators == 0:  # one tree of each group

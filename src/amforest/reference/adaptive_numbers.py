@@ -45,10 +45,11 @@ class LeastSquaresMixer:
     """y - m̄ ≈ Σ_g u_g (m_g - m̄), m̄ the plain mean of the m_g, by recursive least squares.
 
     The ridge is 5 v̂, v̂ the mean of (y - m̄)²; both forget. The result is clipped to the hull of the
-    experts, widened by half its width on each side. A row of weight w counts as min(w, 10) rows.
+    experts, widened by half its width on each side. A row of weight w counts as min(w, 10) rows, or
+    less if its error, or a distance m_g - m̄, is more than 30 √v̂.
     """
 
-    FORGETTING, RIDGE = 0.998, 5.0
+    FORGETTING, RIDGE, MOST_DEVIATIONS = 0.998, 5.0, 30.0
 
     def __init__(self, n_experts: int) -> None:
         self.weights: Reals = np.zeros(n_experts)  # u
@@ -69,6 +70,9 @@ class LeastSquaresMixer:
     def learn(self, means: Reals, y: float, weight: float) -> None:
         f, w = self.FORGETTING, min(weight, 10.0)
         distances, error = means - mean_of(means), y - mean_of(means)
+        if self.squares > 0:
+            largest = max(error**2, (distances**2).max())
+            w *= min(1.0, self.MOST_DEVIATIONS**2 * self.squares / self.total / (largest or 1.0))
         self.products = f * self.products + w * np.outer(distances, distances)
         self.targets = f * self.targets + w * distances * error
         self.squares = f * self.squares + w * error**2
@@ -154,7 +158,7 @@ class NumberMixer:
         self.first, self.shared = LeastSquaresMixer(n_experts), SharedMean(n_experts)
         self.second = LeastSquaresMixer(3)
         self.scale = PredictiveScale(n_experts)
-        self.has_started = False
+        self.n_rows = 0
 
     @property
     def weights(self) -> Reals:
@@ -173,9 +177,15 @@ class NumberMixer:
         components, levels = self.scale.components.ravel(), self.scale.levels
         return np.concatenate([[mean, self.scale.scale(by_expert, mean)], components, levels])
 
+    def limit(self, by_expert: Reals, y: float) -> float:
+        """Return what mixer and linear experts learn of y: at most 20 scales from all experts."""
+        reach = 20 * np.sqrt(by_expert[:, 1])
+        lower, upper = (by_expert[:, 0] - reach).min(), (by_expert[:, 0] + reach).max()
+        return y if self.n_rows < 50 or lower == upper else float(np.clip(y, lower, upper))
+
     def learn(self, by_expert: Reals, y: float, weight: float = 1.0) -> None:
-        if not self.has_started:  # before the first label the experts know nothing
-            self.has_started = True
+        self.n_rows += 1
+        if self.n_rows == 1:  # before the first label the experts know nothing
             return
         means, candidates = by_expert[:, 0], self.candidates(by_expert[:, 0])
         self.scale.learn(by_expert, self.second.mix(candidates), y, weight)

@@ -17,6 +17,10 @@ class LeastSquaresMixer {
     static constexpr double kForgetting = 0.998;
     static constexpr double kRidge = 5;
     static constexpr double kMostWeight = 10; // of a row, as in the mixer of classes
+    // A row whose error, or distance of an m_g from m-bar, is so many times sqrt(v) or more has no
+    // more influence than one of so many: a wrong label is also in the m_g of trees that learned
+    // it.
+    static constexpr double kMostDeviations = 30;
 
     explicit LeastSquaresMixer(std::size_t n_experts)
         : n_(n_experts), weights_(n_, 0.0), products_(n_ * (n_ + 1) / 2), targets_(n_),
@@ -64,7 +68,15 @@ class LeastSquaresMixer {
     void learn(std::span<const double> by_expert, double y, double weight) {
         weight = std::min(weight, kMostWeight);
         const double center = mean_of(by_expert), error = y - center;
-        for (std::size_t g = 0; g < n_; ++g) distances_[g] = by_expert[2 * g] - center;
+        double largest = error * error;
+        for (std::size_t g = 0; g < n_; ++g) {
+            distances_[g] = by_expert[2 * g] - center;
+            largest = std::max(largest, distances_[g] * distances_[g]);
+        }
+        if (squares_ > 0) {
+            const double most = kMostDeviations * kMostDeviations * (squares_ / total_);
+            weight *= std::min(1.0, most / largest);
+        }
         squares_ = kForgetting * squares_ + weight * error * error;
         total_ = kForgetting * total_ + weight;
         for (std::size_t g = 0; g < n_; ++g) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -75,6 +76,9 @@ class LogisticMixer {
     static double loss(std::span<const double> prediction, std::size_t y) {
         return 1 - prediction[y];
     }
+
+    // What is learned of the label y: all of it, because no class is far from others.
+    static std::uint32_t limit(std::span<const double>, std::uint32_t y) { return y; }
 
     // One gradient step on -log p(y), after `mix` and before y is learned.
     void learn(std::span<const double> logs, std::span<const double> prediction, std::size_t y,

@@ -94,8 +94,9 @@ template <class Task> class MixedExperts {
                 if (losses_.empty()) losses_from_ = now;
                 losses_.push_back(Mixer::loss(mixed, y[i]));
             }
-            mixer_.learn(by_expert, mixed, y[i], weight);
-            experts_.learn(X[i], y[i], weight);
+            const Label label = mixer_.limit(by_expert, y[i]);
+            mixer_.learn(by_expert, mixed, label, weight);
+            experts_.learn(X[i], label, weight);
             history_.add(now, [&](std::size_t g) { return mixer_.part(g); });
         }
     }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 
 #include "amforest/adaptive/least_squares_mixer.hpp"
@@ -62,6 +63,21 @@ class NumberMixer {
     // What is watched for drift: the absolute error.
     static double loss(std::span<const double> mixed, double y) { return std::abs(mixed[0] - y); }
 
+    // What the mixer and the linear experts learn of the label y: where it is further from the
+    // means of all experts than 20 of their scales, no more than that. Otherwise one wrong label
+    // would determine sums of squares for thousands of rows. Trees learn y itself: it ends in a
+    // leaf.
+    double limit(std::span<const double> by_expert, double y) const {
+        if (n_rows_ < kLeastRows) return y;
+        double lower = std::numeric_limits<double>::infinity(), upper = -lower;
+        for (std::size_t g = 0; 2 * g < by_expert.size(); ++g) {
+            const double reach = kMostScales * std::sqrt(by_expert[2 * g + 1]);
+            lower = std::min(lower, by_expert[2 * g] - reach);
+            upper = std::max(upper, by_expert[2 * g] + reach);
+        }
+        return lower < upper ? std::clamp(y, lower, upper) : y; // or all labels were equal
+    }
+
     // After `mix`. Before the first label all experts predicted 0, which has no meaning.
     void learn(std::span<const double> by_expert, std::span<const double> mixed, double y,
                double weight) {
@@ -93,6 +109,8 @@ class NumberMixer {
 
   private:
     static constexpr std::size_t kCandidates = 3;
+    static constexpr double kMostScales = 20;
+    static constexpr double kLeastRows = 50; // scales of fewer are uncertain
     using Candidates = std::array<double, 2 * kCandidates>;
 
     // In the form of `by_expert`; the mean of a mixer does not depend on squared scales.
