@@ -46,7 +46,9 @@ def test_doubts_about_a_kind_are_noted():
         "column 'x' is read as category: 89% of the first values are of kind number, others are "
         "not, such as 'word'; --types x=number rejects their rows"
     )
-    assert infer_kind(["?"])[1][0] == "column 'x' has no value in the first rows: read as number"
+    assert infer_kind(["?"])[1][0] == (
+        "column 'x' has no value in the first rows: read as number; --types x=category reads text"
+    )
     (note,) = open_stream(csv_file("1,2.5\n3,4.5\n")).notes
     assert note == "<BytesIO>: the column names are numbers; is the header missing?"
 

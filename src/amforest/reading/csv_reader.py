@@ -108,6 +108,13 @@ class CsvReader:
                 self.file, records.lines, values, records.show, records.rejects, records.position
             )
 
+    def texts(self, name: str) -> Iterator[pa.Array]:
+        """Yield all values of a column as text, with decimal points."""
+        decimals = self._find_decimals(self._sample_text(self.names))
+        for block in self._records:
+            _, (text,) = self._parse(self._decoder.decode(block), [name])
+            yield decimals.convert(name, text)
+
     def _sample_text(self, names: Sequence[str]) -> dict[str, pa.Array]:
         """Return the first values of some columns as text."""
         sample = self._decoder.decode_sample(self._records.sample())

@@ -138,6 +138,11 @@ class NdjsonReader:
         for block in self._records:
             yield self._parse_block(self._decoder.decode(block), columns, parse)
 
+    def texts(self, name: str) -> Iterator[pa.Array]:
+        """Yield all values of a key as text."""
+        for block in self.blocks([Column(name, "category")]):
+            yield block.values[0]
+
     def _parse_block(
         self,
         records: Records,

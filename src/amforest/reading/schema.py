@@ -208,8 +208,7 @@ def infer_column(
         return describe_column(name, kind, text), None
     n_known = len(text) - text.null_count
     if not n_known:
-        note = f"column {name!r} has no value in the first rows: read as number"
-        return Column(name, "number"), note if len(text) else None
+        return Column(name, "number"), note_no_value(name) if len(text) else None
     unquoted = text if is_quoted is None else pc.if_else(pa.array(is_quoted), None, text)
     kind, fraction = _best_kind(text, unquoted, n_known)
     if fraction < _FITTING:
@@ -227,6 +226,27 @@ def infer_column(
             f"{name}=category keeps them"
         )
     return describe_column(name, kind, text), doubt
+
+
+def note_no_value(name: str) -> str:
+    """Return the doubt about a column without any value to infer its kind from."""
+    return (
+        f"column {name!r} has no value in the first rows: read as number; --types {name}=category "
+        "reads text"
+    )
+
+
+def sample_values(parts: Iterable[pa.Array]) -> pa.Array:
+    """Return the text of as many rows as a sample has, from the first one with a value on."""
+    sample = pa.array([], pa.string())
+    for part in parts:
+        text = strip_missing(part)
+        first = 0 if len(sample) else pc.index(text.is_valid(), True).as_py()  # -1: none
+        if first >= 0:
+            sample = pa.concat_arrays([sample, text[first:]])[:SAMPLE_ROWS]
+        if len(sample) == SAMPLE_ROWS:
+            break
+    return sample
 
 
 def _note_on_category(

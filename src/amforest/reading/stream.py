@@ -20,7 +20,16 @@ from amforest.reading.csv_reader import CsvReader
 from amforest.reading.dialect import Dialect, Utf8Source
 from amforest.reading.ndjson_reader import NdjsonReader
 from amforest.reading.records import MAX_RECORD
-from amforest.reading.schema import Column, check_column, check_kinds, parse_types, select_columns
+from amforest.reading.schema import (
+    Column,
+    check_column,
+    check_kinds,
+    infer_column,
+    note_no_value,
+    parse_types,
+    sample_values,
+    select_columns,
+)
 from amforest.reading.sources import (
     ByteReader,
     EmptyFileError,
@@ -102,7 +111,8 @@ def open_stream(
     columns, drop : sequence of str or None
         The columns to read, or not to read. None means all, or none.
     target : str or None
-        The column of labels. Rows without a label are rejected.
+        The column of labels. Rows without a label are rejected. If the first rows have none, its
+        kind is inferred from the first labels, which are searched for in files, not in pipes.
     strict : bool, default=False
         Whether a row that cannot be read raises an error. Otherwise it is a reject of its batch.
         Also whether the columns of all files must be those of the first. Otherwise those that a
@@ -393,8 +403,33 @@ class Stream:
             with suppress(EmptyFileError), closing(_open_reader(file, self._options)) as reader:
                 self._check_names(reader, names)
                 columns, notes = reader.infer_columns(names, self._options.types)
+        if self.target is not None and note_no_value(self.target) in notes:
+            columns, notes = self._infer_labels(self.target, columns, notes)
         self._notes += [*self._fresh_notes(first), *notes]  # how the file is read comes first
         return columns
+
+    def _infer_labels(
+        self, target: str, columns: Sequence[Column], notes: Sequence[str]
+    ) -> tuple[list[Column], list[str]]:
+        """Infer the kind of labels that the first rows lack from the first ones that there are.
+
+        Rows before them are rejected anyway. A pipe can be read only once, and is not searched.
+        """
+        for file in self._files:
+            if not file.is_regular:
+                break
+            with suppress(EmptyFileError), closing(_open_reader(file, self._options)) as reader:
+                if not isinstance(reader, CsvReader | NdjsonReader):  # others have types
+                    continue
+                if target not in reader.names:
+                    continue
+                text = sample_values(reader.texts(target))
+                if len(text):
+                    found, note = infer_column(target, text)
+                    notes = [other for other in notes if other != note_no_value(target)]
+                    columns = [found if c.name == target else c for c in columns]
+                    return columns, [*notes, *([note] if note else [])]
+        return list(columns), list(notes)
 
     def _check_other_files(self, names: Sequence[str]) -> None:
         """Check the columns of the other files before the first row is read."""
