@@ -110,7 +110,7 @@ def explain(
     with ExitStack() as stack:
         stack.enter_context(stream)
         notes.show(stream.notes)
-        outputs = _open_outputs(model, wanted, listing)
+        outputs = _open_outputs(model, wanted, listing, stack)
         view = stack.enter_context(choose_view(console, "Explaining", quiet=quiet))
         for batch in stream:
             rejects.add(batch.rejects)
@@ -126,6 +126,7 @@ def explain(
             read, total = stream.bytes_read, stream.bytes_total
             status = replace(status, bytes_read=read, bytes_total=total)
             view.show(replace(status, rejected=stream.n_rejected))
+        rejects.check_not_all(status.rows)
         if wanted.row is not None and wanted.row > status.rows:
             raise CommandError(f"--row is {wanted.row}; there are {status.rows:,} rows")
     for one in outputs:
@@ -145,12 +146,15 @@ class Output(Protocol):
         """End, after the last row."""
 
 
-def _open_outputs(model: Any, wanted: Wanted, listing: Console) -> list[Output]:
+def _open_outputs(model: Any, wanted: Wanted, listing: Console, stack: ExitStack) -> list[Output]:
+    """Return the outputs; their files are closed with the stack, also after an error."""
     outputs: list[Output] = []
     if wanted.output is not None:
         names, id_column = model.feature_names_.tolist(), wanted.id_column
         how = {"has_classes": is_classifier(model), "id_column": id_column}
-        outputs.append(ContributionFile(wanted.output, names, **how))
+        file = ContributionFile(wanted.output, names, **how)
+        stack.callback(file.close)
+        outputs.append(file)
     if wanted.top is not None:
         outputs.append(ContributionList(listing, wanted.top))
     if wanted.plot is not None:
@@ -261,6 +265,9 @@ class ContributionFile:
             yield row, *own, *names, base, *values, base + float(one.values.sum())
 
     def finish(self) -> None:
+        """Do nothing: everything is written."""
+
+    def close(self) -> None:
         """Close the file."""
         self._file.close()
 

@@ -11,6 +11,7 @@ from sklearn.base import is_regressor
 
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
 from amforest.cli.console import CommandError
+from amforest.cli.reject_summary import RejectSummary
 from amforest.cli.settings import ADAPTIVE, AMF, COVERAGE, Settings, open_source
 from amforest.distributed import KeyedForests
 from amforest.distributed.keyed_state import holds_models
@@ -32,21 +33,29 @@ def infer_model(settings: Settings) -> tuple[Any, Scheme]:
     """Return a model for a stream, and its scheme, from the first rows."""
     with open_source(settings) as stream:
         kinds, _ = choose_kinds(settings, stream)
-        model, state = build_model(settings, read_first(settings, iter(stream)), kinds)
+        first = read_first(settings, iter(stream))
+        check_rows(first)
+        model, state = build_model(settings, first, kinds)
     return model, Scheme.from_json(state["scheme"])
 
 
 def read_first(settings: Settings, batches: Iterator[Batch]) -> list[Batch]:
-    """Return the batches from which the task is inferred."""
+    """Return the batches from which the task is inferred; they may have rejects only."""
     first: list[Batch] = []
     for batch in batches:
         first.append(batch)
         are_strings = len(batch) and _labels([batch]).dtype.kind == "O"
         if are_strings or settings.task is not None or sum(map(len, first)) >= ROWS_FOR_TASK:
             break
-    if not sum(map(len, first)):
-        raise CommandError("there are no rows with a label")
     return first
+
+
+def check_rows(first: list[Batch]) -> None:
+    """Raise `CommandError` if there is no row to learn, and name the cause."""
+    n_rows = sum(map(len, first))
+    RejectSummary(reject for batch in first for reject in batch.rejects).check_not_all(n_rows)
+    if not n_rows:
+        raise CommandError("there are no rows to learn")
 
 
 def choose_kinds(settings: Settings, stream: Stream) -> tuple[dict[str, str], list[str]]:

@@ -45,7 +45,13 @@ def predict(
     console: Console,
     quiet: bool,
 ) -> int:
-    """Write a prediction for each row that can be read; return their number."""
+    """Write a prediction for each row that can be read; return their number.
+
+    Raises
+    ------
+    CommandError
+        If all rows were rejected.
+    """
     check_distinct([path, *list_inputs(source, format)], {"--output": output})
     model, _, scheme = load_with_scheme(path)
     coverage = choose_coverage(model, coverage)
@@ -86,5 +92,6 @@ def predict(
             status = replace(status, bytes_read=read, bytes_total=total)
             view.show(replace(status, rejected=stream.n_rejected))
     notes.show(stream.notes)
+    rejects.check_not_all(status.rows)
     rejects.show(console)
     return status.rows

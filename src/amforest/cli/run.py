@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -26,6 +26,7 @@ from amforest.cli.continued_model import check_checkpoint, load_continued
 from amforest.cli.keyed_checkpoint import KeyedCheckpoint
 from amforest.cli.model_choice import (
     build_model,
+    check_rows,
     choose_coverage,
     choose_kinds,
     note_task,
@@ -176,7 +177,7 @@ class Session:
         self.n_rejected += len(rejects)
         self.reject_summary.add(rejects)
         if self.rejects is not None and rejects:
-            self.rejects.write((r.file, r.line, r.reason, r.text) for r in rejects)
+            self.rejects.write(_reject_values(rejects))
 
     # Predictions
 
@@ -355,6 +356,9 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
         stream = stack.enter_context(open_source(settings, own_kinds))
         batches = iter(stream)
         first = read_first(settings, batches)
+        if settings.rejects is not None and not sum(map(len, first)):
+            _write_rejects(settings.rejects, first)
+        check_rows(first)
         kinds, dropped = choose_kinds(settings, stream)
         notes = Notes(console)
         notes.show(stream.notes + (dropped if continued is None else []))
@@ -406,6 +410,17 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
     if settings.save is not None:
         _save(session, settings.save)
     return Outcome(settings, session, progress, interrupts.exit_status, notes.shown)
+
+
+def _write_rejects(path: str, batches: list[Batch]) -> None:
+    """Write the rejected rows of a stream that has no others."""
+    with closing(RowFile(path, REJECT_COLUMNS)) as file:
+        for batch in batches:
+            file.write(_reject_values(batch.rejects))
+
+
+def _reject_values(rejects: tuple[Reject, ...]) -> Iterator[tuple[Any, ...]]:
+    return ((r.file, r.line, r.reason, r.text) for r in rejects)
 
 
 def _class_columns(
