@@ -66,3 +66,8 @@ def test_quantiles_need_levels(q):
 def test_a_bad_number_of_draws_is_named(size):
     with pytest.raises(ValueError, match=r"size is .*; it must be None or a whole number"):
         DIST.rvs(size)
+
+
+def test_all_labels_are_within_infinite_ends():
+    np.testing.assert_array_equal(DIST.cdf(-np.inf), np.zeros(N))
+    np.testing.assert_array_equal(DIST.cdf(np.inf), np.ones(N))
