@@ -79,6 +79,8 @@ def compare(
     results, classes = compared.results, None
     n_rows = ROWS_PER_BLOCK if seconds is None else ROWS_PER_CHECK
     for name, (model, own, convert) in models.items():
+        if name not in forests:
+            _check_classes(scheme, classes, results)
         budget, is_sklearn = Budget(seconds), type(model).__module__.startswith("sklearn")
         with console.status(f"{name} …") as shown, np.errstate(all="ignore"):
             results[name] = progressive_validation(
@@ -98,6 +100,21 @@ def compare(
         if results[name].interrupted:
             break
     return compared
+
+
+def _check_classes(scheme: Scheme, classes: Any, results: dict[str, Progress]) -> None:
+    """Refuse labels that are all the same, which models of scikit-learn cannot learn."""
+    if classes is None or len(classes) > 1:
+        return
+    rows = _count_rows(max(result.n_rows for result in results.values()))
+    raise CommandError(
+        f"--target is {scheme.target!r}, which has a single class in the {rows} that were read, "
+        "and compare needs at least two: give more rows, or another target"
+    )
+
+
+def _count_rows(n_rows: int) -> str:
+    return f"{n_rows:,} row{'s' * (n_rows != 1)}"
 
 
 def _show_rows(shown: Status, name: str, progress: Progress) -> None:
@@ -168,7 +185,7 @@ def show_comparison(compared: Comparison, console: Console) -> None:
     results = compared.results
     first = max(results.values(), key=lambda result: result.n_rows)
     table = Table(
-        title=f"Test-then-train over {first.n_rows:,} rows",
+        title=f"Test-then-train over {_count_rows(first.n_rows)}",
         title_justify="left",
         caption=_caption(compared),
     )
