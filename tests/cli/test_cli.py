@@ -121,6 +121,15 @@ def test_whole_numbers_that_may_be_classes_or_numbers_are_noted(n_distinct, word
     assert "the target" not in amf(*how, "--task", "regression").stderr
 
 
+def test_a_column_of_amounts_that_is_dropped_is_said_to_look_like_numbers():
+    rows = [f'"${k + 1},{k:03}.50",{k % 3},{"yes" if k % 2 else "no"}' for k in range(300)]
+    Path("s.csv").write_text("\n".join(["price,b,y", *rows]))
+    lines = amf("run", "s.csv", "-t", "y", "--trees", 1, "-q").stderr.splitlines()
+    notes = [line for line in lines if "'price'" in line]
+    assert "its values look like numbers, such as '$1,000.50': write them like 12345" in notes[0]
+    assert "column 'price' is dropped: 300 of its first 300 values differ" in notes[1]
+
+
 def test_the_adaptive_forest_gets_columns_as_they_are(stream):
     amf("run", stream, "-t", "buys", "--drop", "time", "--save", "m.amf", "-q")
     table = pd.read_csv(stream)

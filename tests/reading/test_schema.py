@@ -63,6 +63,32 @@ def test_dates_whose_month_is_not_known_are_noted(date):
     )
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["12,345.67", "999.10", "1,000"],
+        ["$12.30", "-$1,200", "7"],
+        ["12.30 €", "1.200,50 €", "7 €"],
+        ["12%", "3.5 %", "7"],
+        ["1'234.50", "1 234", "(12.30)"],
+    ],
+)
+def test_text_that_looks_like_numbers_is_noted(values):
+    kind, notes = infer_kind(values)
+    assert kind == "category"
+    assert notes[-2] == (
+        f"column 'x' is read as category, but its values look like numbers, such as {values[0]!r}: "
+        "write them like 12345.67, without currency, percent signs and thousands separators"
+    )
+
+
+@pytest.mark.parametrize("values", [["a", "b"], ["1-2", "3-4"], ["10:30", "7:15"], ["v1.2", "5kg"]])
+def test_other_text_is_not_said_to_look_like_numbers(values):
+    assert not any("look like numbers" in note for note in infer_kind(values)[1])
+    zips = csv_file('{"zip": "01234"}\n{"zip": "4001"}')
+    assert open_stream(zips, format="ndjson").notes == []
+
+
 def test_strings_of_json_are_not_numbers():
     rows = ['{"zip": "01234", "x": 1.5, "ok": true, "mixed": 1}', '{"mixed": "a", "x": null}', ""]
     with open_stream(csv_file("\n".join(rows)), format="ndjson") as stream:

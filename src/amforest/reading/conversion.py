@@ -22,11 +22,15 @@ Mask: TypeAlias = NDArray[np.bool_]
 Converted: TypeAlias = tuple[pa.Array, Mask | None]
 
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>")
+FITTING = 0.9  # the least fraction of values that show the kind of a column
 DAY, TIME = pa.date32(), pa.timestamp("us")
 
 _MISSING = pa.array(MISSING)
 # All that pyarrow parses as a number, and no more than pyarrow or float() parse.
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan(\(\w*\))?))$"
+# Numbers with thousands separators, and with a sign of currency or percent beside them.
+_GROUPED = r"\d{1,3}([,'’ \x{A0}\x{202F}]\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+(,\d+)?"
+_FORMATTED = rf"^[(+-]?\p{{Sc}}? ?[+-]?({_GROUPED}|\d+([.,]\d+)?|[.,]\d+) ?(\p{{Sc}}|%)?\)?$"
 
 _TIME_WITH_ZONE = pa.timestamp("us", "UTC")
 _CALENDAR = (-62_135_596_800, 253_402_300_800)  # seconds: the years 1 to 9999
@@ -183,6 +187,17 @@ def find_ambiguous_date(text: pa.Array) -> str | None:
     if pc.sum(is_date).as_py() <= (len(text) - text.null_count) / 2:
         return None
     first: str = text.filter(is_date)[0].as_py()
+    return first
+
+
+def find_formatted_number(text: pa.Array) -> str | None:
+    """Return the first value that only looks like a number, if almost all values do or are one."""
+    is_number = pc.match_substring_regex(text, _NUMBER)
+    looks_so = pc.and_not(pc.match_substring_regex(text, _FORMATTED), is_number)
+    n_numbers, n_alike = (pc.sum(mask).as_py() or 0 for mask in (is_number, looks_so))
+    if not n_alike or n_numbers + n_alike < FITTING * (len(text) - text.null_count):
+        return None
+    first: str = text.filter(looks_so)[0].as_py()
     return first
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from amforest.reading.conversion import parse_numbers, strip_missing
+from amforest.reading.conversion import FITTING, parse_numbers, strip_missing
 from amforest.reading.sources import ByteReader, StreamError
 
 DELIMITERS = ",;\t|"  # that are detected, in this order
@@ -18,7 +18,6 @@ _NAMES = {"tab": "\t", r"\t": "\t"}
 _HEAD = 4  # bytes that show an encoding
 _BAD = "\udcff"  # replaces bytes that cannot be decoded; it is not UTF-8 either
 
-_FITTING = 0.9  # the least fraction of values that are numbers with decimal commas
 _EXPONENT = r"([eE][+-]?\d+)?"
 _COMMA = rf"^[+-]?(\d+,\d*|,\d+){_EXPONENT}$"
 _POINT = rf"^[+-]?(\d+\.\d*|\.\d+){_EXPONENT}$"
@@ -259,7 +258,7 @@ def _fits_commas(text: pa.Array) -> bool:
     if not _count(text, _COMMA) and not (_count(text, _GROUPED) and _count(text, ",")):
         return False
     values, _ = parse_numbers(convert_commas(text))
-    return len(values) - int(values.null_count) >= _FITTING * len(text)
+    return len(values) - int(values.null_count) >= FITTING * len(text)
 
 
 def _has_points(text: pa.Array) -> bool:

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amforest.reading.conversion import (
+    FITTING,
     Converted,
     Mask,
     encode_categories,
     explain_date,
     explain_number,
     find_ambiguous_date,
+    find_formatted_number,
     parse_bools,
     parse_days,
     parse_numbers,
@@ -29,7 +31,6 @@ from amforest.reading.sources import StreamError, shorten, suggest
 KINDS = ("number", "category", "bool", "date", "datetime")
 SAMPLE_ROWS = 1_000  # from which kinds are inferred
 
-_FITTING = 0.9  # the least fraction of values that fit an inferred kind
 _VALUE_LENGTH = 40  # of a value in a message
 _PARSERS: dict[str, Callable[[pa.Array], Converted]] = {
     "number": parse_numbers,
@@ -211,7 +212,7 @@ def infer_column(
         return Column(name, "number"), note_no_value(name) if len(text) else None
     unquoted = text if is_quoted is None else pc.if_else(pa.array(is_quoted), None, text)
     kind, fraction = _best_kind(text, unquoted, n_known)
-    if fraction < _FITTING:
+    if fraction < FITTING:
         misfit = _first_misfit(kind, text, unquoted) if fraction >= 0.5 else ""
         return (
             describe_column(name, "category", text),
@@ -258,6 +259,12 @@ def _note_on_category(
             f"column {name!r} is read as category: dates such as {shorten(date, _VALUE_LENGTH)!r} "
             "may begin with the day or the month; write 2024-02-29 or 29.02.2024"
         )
+    if (number := find_formatted_number(text)) is not None:
+        return (
+            f"column {name!r} is read as category, but its values look like numbers, such as "
+            f"{shorten(number, _VALUE_LENGTH)!r}: write them like 12345.67, without currency, "
+            "percent signs and thousands separators"
+        )
     if not misfit:
         return None
     return (
@@ -283,7 +290,7 @@ def _best_kind(text: pa.Array, unquoted: pa.Array, n_known: int) -> tuple[str, f
         ("date", parse_times, text),
     ):
         fraction = _count_fitting(parse, values) / n_known
-        if fraction >= _FITTING:
+        if fraction >= FITTING:
             return _date_kind(text) if kind == "date" else kind, fraction
         best = max(best, (kind, fraction), key=lambda pair: pair[1])
     return best
