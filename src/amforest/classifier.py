@@ -38,6 +38,7 @@ from amforest._forest.core_options import (
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
 from amforest._forest.explanation import Explanation
+from amforest._forest.given_labels import as_labels
 from amforest._forest.inputs import Features, count_rows
 from amforest._forest.losses import Floats
 from amforest.frozen import FrozenClassifier
@@ -174,6 +175,22 @@ class ForestClassifier(ClassifierMixin, Estimator):
             probabilities, classes = self._predict("predict", X)
         labels: NDArray[Any] = classes[decide(probabilities, self.threshold)]
         return labels
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of `predict`: on rows just learned it says nothing about new rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            The true labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(X, as_labels(y), sample_weight))
 
     def predict_proba_one(self, x: Sequence[float] | NDArray[Any]) -> Floats:
         """Predict the probabilities of the classes for one row, fast.

@@ -31,7 +31,8 @@ from amforest._forest.core_options import (
 from amforest._forest.encoder import Encoder
 from amforest._forest.estimator import Estimator
 from amforest._forest.explanation import Explanation
-from amforest._forest.input_errors import argument_named
+from amforest._forest.given_labels import check_numbers
+from amforest._forest.input_errors import argument_named, refuse_times
 from amforest._forest.inputs import Features
 from amforest._forest.limits import LARGEST_LABEL
 from amforest._forest.losses import Floats
@@ -144,13 +145,17 @@ class ForestRegressor(RegressorMixin, Estimator):
     def _validate_labels(self, y: ArrayLike) -> ArrayLike:
         if y is None:
             return y
+        refuse_times(np.asarray(y), "y")
         with argument_named("y"):
-            labels: Floats = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+            labels: Floats = check_array(
+                y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
+            )
         if labels.ndim == 2 and labels.shape[1] > 1:
             raise ValueError(
                 f"y has shape {labels.shape}; a forest learns one label per row: wrap it in "
                 "scikit-learn's MultiOutputRegressor"
             )
+        check_numbers(labels.ravel())
         return labels
 
     def _new_labels(self, labels: NDArray[Any], classes: Any) -> Labels:

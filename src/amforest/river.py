@@ -179,11 +179,14 @@ class _River(base.Estimator):
 
     def _predict_rows(self, fitted: Fitted, X: pd.DataFrame) -> Floats:
         rows = as_rows(columns_of(fitted).rows(X))
-        return fitted.core.predict(rows, count_threads(self._model.n_jobs))
+        with fitted.encoder.columns_named():
+            return fitted.core.predict(rows, count_threads(self._model.n_jobs))
 
     def _explain_row(self, fitted: Fitted, x: NamedValues) -> Floats:
         """Return the base value and the contributions of the core's columns, for each output."""
-        terms: Floats = fitted.core.explain(as_rows(columns_of(fitted).row(x)[None]), 1)[0]
+        row = columns_of(fitted).row(x)[None]
+        with fitted.encoder.columns_named():
+            terms: Floats = fitted.core.explain(as_rows(row), 1)[0]
         return terms
 
     def stats(self) -> dict[str, Any]:

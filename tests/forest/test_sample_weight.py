@@ -249,3 +249,32 @@ def test_too_much_weight_of_a_later_part_is_refused_before_the_first_is_learned(
     with pytest.raises(ValueError, match="add up to too much"):
         model.partial_fit([[0.5], [1.5]], [0, 7], sample_weight=[1, 1e300])
     assert model.to_bytes() == before
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_weight_that_is_not_finite_is_named_with_its_row(value):
+    model = AMFClassifier(2, random_state=0)
+    with pytest.raises(ValueError, match=rf"sample_weight\[1\] is {value}; weights must be finite"):
+        model.fit([[0.0], [1.0]], [0, 1], sample_weight=[1.0, value])
+    with pytest.raises(ValueError, match=rf"sample_weight.* is {value}; .* must be finite"):
+        model.fit([[0.0], [1.0]], [0, 1]).learn_one([0.0], 1, value)
+
+
+@pytest.mark.parametrize(
+    "cls", [AMFClassifier, AdaptiveAMFClassifier, AMFRegressor, AdaptiveAMFRegressor]
+)
+def test_a_weight_of_none_is_1_for_one_row_too(cls):
+    one, two = (cls(2, random_state=0) for _ in range(2))
+    for x, y in ([0.0], 0), ([1.0], 1), ([0.5], 1):
+        one.learn_one(x, y, sample_weight=None)
+        two.learn_one(x, y)
+    assert one.to_bytes() == two.to_bytes()
+
+
+@pytest.mark.parametrize("how", [{}, {"class_weight": "balanced"}, {"class_weight": {0: 1e10}}])
+@pytest.mark.parametrize("cls", [AMFClassifier, AdaptiveAMFClassifier])
+def test_weights_whose_sum_overflows_are_refused_without_a_warning(cls, how):
+    model = cls(2, random_state=0, **how)
+    for learn in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match="add up to too much"):
+            learn([[0.0], [1.0]], [0, 1], sample_weight=[1e308, 1e308])

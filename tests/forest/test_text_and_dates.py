@@ -234,7 +234,7 @@ def test_what_a_column_holds_is_decided_by_the_first_batch(later, message):
 
 @pytest.mark.parametrize("X", [np.array([["1.5", "x"]] * 2), [[1, "x"], ["y", 2]]])
 def test_text_that_may_be_numbers_is_refused(X):
-    with pytest.raises(ValueError, match=r"X must hold numbers only: '.*' is text"):
+    with pytest.raises(ValueError, match=r"X's column . must hold numbers only: '.*' is text"):
         new().fit(X, [0, 1])
 
 

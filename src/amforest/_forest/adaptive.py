@@ -17,7 +17,7 @@ ADAPTIVE_CONSTRAINTS: dict[str, list[Any]] = {
         name: Estimator._parameter_constraints[name]
         for name in (
             *("n_estimators", "use_aggregation", "split_pure", "categorical_features"),
-            *("max_categories", "max_nodes", "max_bytes", "n_jobs", "random_state"),
+            *("max_categories", "max_nodes", "max_bytes", "n_jobs", "random_state", "strict"),
         )
     },
     "memories": [tuple, list],

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amforest._forest.class_weights import ClassCounts, ClassWeight, weigh_rows
-from amforest._forest.input_errors import argument_named
-from amforest._forest.inputs import is_plain, refuse_missing_labels
-from amforest._forest.limits import LARGEST_LABEL, MOST_CLASSES
+from amforest._forest.given_labels import as_labels, check_numbers
+from amforest._forest.input_errors import argument_named, refuse_times
+from amforest._forest.inputs import is_plain
+from amforest._forest.limits import MOST_CLASSES
 from amforest._forest.losses import Floats, log_losses, squared_errors
 
 AT_ONCE = 4_096  # labels that are encoded together: sorting them takes ten times their memory
@@ -70,8 +71,14 @@ class ClassLabels:
     def add(self, label: Any) -> int:
         """Append a class; return the number of classes."""
         n_classes = len(self.index_of) + 1
-        # The dtype of the classes may change.
-        classes = np.sort(np.append(self.classes, [label]))
+        # The dtype of the classes may change. numpy would join uint64 and int64 to floats.
+        old, new = self.classes, np.asarray([label])
+        if {old.dtype.kind, new.dtype.kind} == {"i", "u"}:
+            integers = [*old.tolist(), label]
+            classes = np.array(integers, np.uint64 if max(integers) >= 2**63 else np.int64)
+        else:
+            classes = np.append(old, new)
+        classes = np.sort(classes)
         self._set(self.index_of | {label: n_classes - 1}, classes)
         return n_classes
 
@@ -216,7 +223,7 @@ class NumberLabels:
         """Convert one label; the core checks its size."""
         if type(y) is float:
             return y
-        refuse_missing_labels([y])
+        refuse_times(as_labels([y]), "y")
         with argument_named("y"):
             return float(y)
 
@@ -226,10 +233,7 @@ class NumberLabels:
 
     def encode(self, y: NDArray[Any], learned: NDArray[np.intp], classes: Any) -> Encoded:
         """Convert labels that are already checked; no number is new."""
-        if np.abs(y).max(initial=0) > LARGEST_LABEL:
-            raise ValueError(
-                f"y holds values beyond ±{LARGEST_LABEL:g}, whose squares overflow: scale it down"
-            )
+        check_numbers(y)
         return Encoded(np.ascontiguousarray(y, dtype=np.float64))
 
     @staticmethod

@@ -124,5 +124,6 @@ def weigh_rows(
     else:
         factors = counts.weights_of(classes[learned])
     weighed = np.zeros(len(classes))
-    weighed[learned] = weights[learned] * factors
+    with np.errstate(over="ignore"):  # infinity is too much, and refused
+        weighed[learned] = weights[learned] * factors
     return weighed

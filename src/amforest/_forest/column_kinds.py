@@ -29,6 +29,7 @@ from amforest._forest.unique_text import is_nearly_unique
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
+    from narwhals.series import Series
 
 AUTO = "auto"  # the value of categorical_features
 NUMBER, CATEGORY, TEXT, DATE, TIME = "number", "category", "text", "date", "time"
@@ -138,6 +139,14 @@ class Schema:
             [] if self.columns is None else [j for j, p in enumerate(self.columns.parts) if not p]
         )
 
+    @property
+    def number_columns(self) -> list[Any]:
+        """The names of the features that hold numbers, or else the columns of X they are from."""
+        features = np.flatnonzero(~self.is_categorical).tolist()
+        if self.names is not None:
+            return [self.names[j] for j in features]
+        return features if self.columns is None else [self.columns.sources[j] for j in features]
+
     def categorical_columns(self) -> Iterator[tuple[int, str]]:
         """Yield the indices of the features that hold categories, and their names in errors."""
         for j in np.flatnonzero(self.is_categorical).tolist():
@@ -176,11 +185,19 @@ def frame_kinds(frame: nw.DataFrame[Any]) -> list[str]:
     kinds = []
     for name, dtype in frame.schema.items():
         kind = type(dtype).__name__
-        is_any = kind == "Object"
+        is_any = kind == "Object" or holds_objects(frame.get_column(name))
         kinds.append(
             kind_of(frame.get_column(name).to_list()) if is_any else _OF_DTYPE.get(kind, NUMBER)
         )
     return kinds
+
+
+def holds_objects(column: Series[Any]) -> bool:
+    """Return whether a column holds pandas' objects: narwhals guesses a type from their values.
+
+    It regards them as text if all of them are missing.
+    """
+    return column.implementation.is_pandas_like() and bool(column.to_native().dtype == object)
 
 
 def kind_of(values: Iterable[Any]) -> str:

@@ -357,9 +357,13 @@ def count_threads(n_jobs: int | None) -> int:
 def predict_row(fitted: Fitted, x: Sequence[Any] | NDArray[Any], estimator: Any = None) -> Floats:
     """Return the prediction of one row, with as many columns as the core has classes."""
     encoder, core = fitted.encoder, fitted.core
-    if encoder.categories is None and (prediction := core.predict_row(x)) is not None:
-        return prediction
-    return cast(Floats, core.predict_row(encoder.row(x, estimator)))
+    try:
+        if encoder.categories is None and (prediction := core.predict_row(x)) is not None:
+            return prediction
+        return cast(Floats, core.predict_row(encoder.row(x, estimator)))
+    except ValueError as error:
+        encoder.name_column(error)
+        raise
 
 
 def join_parts(parts: list[NDArray[Any]]) -> NDArray[Any]:
@@ -494,10 +498,11 @@ def count_exactly(core: Core, weights: int | Floats) -> Core:
 
     It refuses weights that are too much before the first part of a batch is learned.
     """
-    total = core.total_weight + np.sum(weights)
     remembered = 0.0
-    if is_adaptive_core(core):  # whose trees are regrown from the rows that it remembers
-        remembered = core.remembered_weight + np.sum(np.ceil(weights))
+    with np.errstate(over="ignore"):  # infinity is too much
+        total = core.total_weight + np.sum(weights)
+        if is_adaptive_core(core):  # whose trees are regrown from the rows that it remembers
+            remembered = core.remembered_weight + np.sum(np.ceil(weights))
     if max(total, remembered) > MOST_ADDED_UP:
         raise ValueError("the weights of all rows add up to too much: more than 2**53")
     if not counts_whole_numbers(core):

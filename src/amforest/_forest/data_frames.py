@@ -16,9 +16,10 @@ from amforest._forest.column_kinds import (
     GivenColumns,
     Schema,
     date_columns,
+    holds_objects,
     select_parts,
 )
-from amforest._forest.input_errors import ADVICE, refuse_others, too_large
+from amforest._forest.input_errors import ADVICE, integer_too_large, refuse_others, too_large
 from amforest._forest.named_rows import note_unknown, refuse_strangers
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 # The same in the words of a library; {} is the name of the column.
 _IN_PANDAS = {
     "Datetime": "X[{}].dt.hour",
-    "Duration": "X[{}].dt.total_seconds()",
+    "Duration": "pandas.to_timedelta(X[{}]).dt.total_seconds()",
+    "Struct": "pandas.json_normalize(X[{}])",
+    "List": "X[{}].str[0]",
+    "Binary": 'X[{}].str.decode("utf-8")',
     "String": 'X[{}].astype("category")',
 }
 _IN_POLARS = {
@@ -37,6 +41,11 @@ _IN_POLARS = {
     "Time": "pl.col({}).dt.hour()",
     "Duration": "pl.col({}).dt.total_seconds()",
     "Struct": "X.unnest({})",
+    "List": "pl.col({}).list.get(0)",
+    "Array": "pl.col({}).arr.get(0)",
+    "Binary": "pl.col({}).cast(pl.String)",
+    "Int128": "pl.col({}).cast(pl.Float64)",
+    "UInt128": "pl.col({}).cast(pl.Float64)",
     "String": "pl.col({}).cast(pl.Categorical)",
 }
 _IN_ARROW = {
@@ -45,6 +54,9 @@ _IN_ARROW = {
     "Time": "pyarrow.compute.hour(X[{}])",
     "Duration": "X[{}].cast(pyarrow.int64())",
     "Struct": "X.flatten()",
+    "List": "pyarrow.compute.list_element(X[{}], 0)",
+    "Array": "pyarrow.compute.list_element(X[{}], 0)",
+    "Binary": "X[{}].cast(pyarrow.string())",
     "String": "X[{}].dictionary_encode()",
 }
 
@@ -149,18 +161,20 @@ def frame_categories(frame: nw.DataFrame[Any], schema: Schema) -> list[Column]:
 def column_values(column: Series[Any]) -> NDArray[Any]:
     """Return numbers, with NaN for nulls of any type."""
     name, kind = f"X's column {column.name!r}", type(column.dtype).__name__
-    if kind in ADVICE:
+    if kind in ADVICE and not holds_objects(column):
         raise ValueError(
             f"{name} must hold numbers only, not {column.dtype}: {_advise(column, kind)}"
         )
     values: NDArray[Any] = column.to_numpy()
-    refuse_others(values, name)
+    refuse_others(values, name, advise=lambda kind: _advise(column, kind))
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name}")
     if values.dtype.kind != "O":
         return values
     try:
-        return np.where(column.is_null().to_numpy(), np.nan, values).astype(np.float32)
+        return np.where(column.is_null().to_numpy(), np.nan, values).astype(np.float64)
+    except OverflowError as error:
+        raise integer_too_large(name, error) from error
     except (TypeError, ValueError) as error:
         raise type(error)(f"column {column.name!r}: {error}") from error
 

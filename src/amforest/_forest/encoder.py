@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isnan, nan
@@ -28,10 +29,17 @@ from amforest._forest.categories import (
 )
 from amforest._forest.class_labels import Encoded
 from amforest._forest.column_kinds import Schema, is_missing, splits_dates
-from amforest._forest.input_errors import argument_named, numbers_only
+from amforest._forest.input_errors import (
+    argument_named,
+    integer_too_large,
+    name_column,
+    numbers_only,
+    refuse_others,
+)
 from amforest._forest.inputs import (
     Features,
     Table,
+    as_cells,
     as_objects,
     dense,
     is_plain,
@@ -93,15 +101,34 @@ class Encoder:
         order = np.concatenate([np.flatnonzero(is_categorical), np.flatnonzero(~is_categorical)])
         return np.argsort(order)
 
+    def name_column(self, error: ValueError) -> None:
+        """Write the name of a column in place of its index in an error of the core."""
+        if self.named is not None or self.categories is not None or self.schema.names is not None:
+            name_column(error, self.core_columns)
+
+    @contextmanager
+    def columns_named(self) -> Iterator[None]:
+        """Name columns in errors of the core."""
+        try:
+            yield
+        except ValueError as error:
+            self.name_column(error)
+            raise
+
     def number_names(self) -> list[str]:
         """Return the names of the columns of numbers, as a message shows them."""
         if self.named is not None:
             return [repr(name) for name in self.named.numbers]
-        indices = np.flatnonzero(~self.schema.is_categorical).tolist()
-        if self.schema.names is None:
-            columns = self.schema.columns
-            return [f"column {j if columns is None else columns.sources[j]}" for j in indices]
-        return [repr(self.schema.names[j]) for j in indices]
+        columns = self.schema.number_columns
+        return [f"column {j}" if self.schema.names is None else repr(j) for j in columns]
+
+    @property
+    def core_columns(self) -> list[Any]:
+        """The names of the columns of the core's rows, or else the columns of X they are from."""
+        if self.named is not None:
+            return list(self.named.of)
+        # Values of categories are not in the core's messages: their codes are valid.
+        return [None] * self.schema.is_categorical.sum() + self.schema.number_columns
 
     # Many rows
 
@@ -213,7 +240,10 @@ def row_of_numbers(x: Sequence[float] | NDArray[Any]) -> Floats:
     """Convert one row of numbers."""
     try:
         row = np.ascontiguousarray(x, dtype=np.float64)
+    except OverflowError as error:
+        raise integer_too_large("x", error) from error
     except (TypeError, ValueError) as error:
+        refuse_others(as_cells([x])[0], "x")
         raise numbers_only("x", error) from error
     if row.ndim != 1:
         raise ValueError(f"x has {row.ndim} dimensions; one row must have 1")
@@ -331,7 +361,7 @@ class NamedColumns:
             values = (*codes, *values[len(codes) :])
         try:
             return np.frombuffer(self._pack(*values, *self._padding))
-        except struct.error:  # a value is not a number
+        except (struct.error, OverflowError):  # a value is not a number, or too large
             return None
 
     def row(self, x: NamedValues) -> Floats:
@@ -452,6 +482,8 @@ def _number(name: Hashable, value: Any) -> float:
         return nan
     try:
         return float(array("d", (value,))[0])  # float alone would parse strings
+    except OverflowError as error:
+        raise integer_too_large(_described(name), error) from error
     except TypeError as error:
         raise TypeError(
             f"{_described(name)} is {value!r}; it must be a number, or None if it is missing. "

@@ -40,6 +40,7 @@ from amforest._forest.encoder import (
     row_of_numbers,
 )
 from amforest._forest.explanation import Explanation, explanation_of
+from amforest._forest.given_labels import as_labels, word_label_error
 from amforest._forest.importances import importances_of
 from amforest._forest.inputs import (
     Features,
@@ -50,7 +51,6 @@ from amforest._forest.inputs import (
     first_row,
     is_plain,
     read_given,
-    refuse_missing_labels,
     validate_labels,
     validate_weights,
 )
@@ -202,7 +202,7 @@ class Estimator(BaseEstimator):
         return self._learn(X, y, afresh=True, sample_weight=sample_weight)
 
     def learn_one(
-        self, x: Sequence[float] | NDArray[Any], y: Any, sample_weight: float = 1.0
+        self, x: Sequence[float] | NDArray[Any], y: Any, sample_weight: float | None = 1.0
     ) -> Self:
         """Learn one row: a fast ``partial_fit([x], [y])``.
 
@@ -213,6 +213,7 @@ class Estimator(BaseEstimator):
             the columns of X by name.
         y : label
         sample_weight : float, default=1.0
+            None means 1.
 
         Returns
         -------
@@ -233,16 +234,30 @@ class Estimator(BaseEstimator):
                     and fitted.core.learn_row(x, label, 1.0)  # type: ignore[arg-type]
                 ):
                     self._learn_any_row(x, y, sample_weight)
-            except Exception:
+            except Exception as error:
                 handle.n_rejected += 1
+                self._word_error(error, y, sample_weight)
                 raise
             if handle.listeners:
                 handle.pass_losses()
-        if not handle.scales.is_over and sample_weight:
+        if not handle.scales.is_over and sample_weight != 0:
             handle.scales.look_back(self._fitted())
         return self
 
-    def _learn_any_row(self, x: Sequence[float] | NDArray[Any], y: Any, weight: float) -> None:
+    def _word_error(self, error: Exception, y: Any, sample_weight: Any) -> None:
+        """Name what was given in the core's error about one row."""
+        if isinstance(error, ValueError) and self._handle.fitted is not None:
+            self._handle.fitted.encoder.name_column(error)
+            word_label_error(error, [y])
+            if str(error).startswith("weights must not be negative"):
+                error.args = (
+                    f"sample_weight is {sample_weight}; it must be finite and not negative",
+                )
+
+    def _learn_any_row(
+        self, x: Sequence[float] | NDArray[Any], y: Any, weight: float | None
+    ) -> None:
+        weight = 1.0 if weight is None else weight
         fitted = self._handle.fitted
         if fitted is None:
             rows = first_row(x, self.categorical_features)
@@ -281,7 +296,11 @@ class Estimator(BaseEstimator):
             if plain is None:
                 self._learn_batch(X, y, **how)
             else:
-                self._core.learn(*plain, count_threads(self.n_jobs))
+                try:
+                    self._core.learn(*plain, count_threads(self.n_jobs))
+                except ValueError as error:
+                    word_label_error(error, y)
+                    raise
         return self
 
     def _learn_batch(self, X: ArrayLike | Table, y: ArrayLike, **how: Any) -> None:
@@ -292,10 +311,13 @@ class Estimator(BaseEstimator):
 
     @contextmanager
     def _counting(self, batch: Batch) -> Iterator[None]:
-        """Count the rows of each class that are learned, also before Ctrl-C."""
+        """Count the rows of each class that are learned, also before Ctrl-C; word errors."""
         n_before = self._core.n_samples
         try:
             yield
+        except ValueError as error:
+            batch.encoder.name_column(error)
+            raise
         finally:
             fitted = self._handle.fitted
             if self.class_weight == "balanced" and fitted is not None:
@@ -336,7 +358,11 @@ class Estimator(BaseEstimator):
             plain = self._encode_plain(X, y, **how)
             if plain is not None:
                 parts = iter([Part([], *plain, None)])
-                return handle.predict_then_learn(parts, n_threads, self._dirichlet, n_unknown)
+                try:
+                    return handle.predict_then_learn(parts, n_threads, self._dirichlet, n_unknown)
+                except ValueError as error:
+                    word_label_error(error, y)
+                    raise
             batch = self._prepare(X, y, **how)
             with self._counting(batch):
                 parts = batch.parts()
@@ -363,7 +389,7 @@ class Estimator(BaseEstimator):
         else:
             self._refuse_changes()
         count_threads(self.n_jobs)
-        y = self._validate_labels(refuse_missing_labels(y))
+        y = self._validate_labels(as_labels(y))
         encoder, table, y = self._encode_features(X, y, fitted, named)
         weights = None if sample_weight is None else validate_weights(sample_weight, len(y))
         learned = np.arange(len(y)) if weights is None else np.flatnonzero(weights)
@@ -380,7 +406,7 @@ class Estimator(BaseEstimator):
         early = None if fitted is None else fitted.early
         settles_step = self._settles_step() if fitted is None else early is not None
         if settles_step or len(batch.slices()) > 1:  # the core checks each part alone
-            check_magnitudes(table.numbers)
+            check_magnitudes(table.numbers, encoder.schema.number_columns)
             check_least_weight(weights)
         if fitted is None:
             core = self._first_core(encoder, labels, table)
@@ -436,7 +462,8 @@ class Estimator(BaseEstimator):
             return result
         table, _ = encoder.validate(self, X)
         blocks = table.blocks(0, table.n_rows)
-        return join_parts([call(encoder.rows(table, part), n_threads) for part in blocks])
+        with encoder.columns_named():
+            return join_parts([call(encoder.rows(table, part), n_threads) for part in blocks])
 
     def _run_explain(self, fitted: Fitted, X: ArrayLike) -> Floats:
         """Return base values and contributions: n_rows × (1 + columns of the core) × outputs."""
@@ -445,7 +472,8 @@ class Estimator(BaseEstimator):
             return fitted.core.explain(as_rows(X), n_threads)
         table, _ = encoder.validate(self, X)
         blocks = table.blocks(0, table.n_rows)
-        parts = [fitted.core.explain(encoder.rows(table, part), n_threads) for part in blocks]
+        with encoder.columns_named():
+            parts = [fitted.core.explain(encoder.rows(table, part), n_threads) for part in blocks]
         return join_terms(parts, fitted.core)
 
     def _explanation(
@@ -660,14 +688,15 @@ def learn_named_rows(
 
     The caller holds the lock of the model's handle.
     """
-    check_magnitudes(rows)
+    check_magnitudes(rows, list(columns.of))
     model._learn_batch(rows, y, sample_weight=weights, named=columns)
 
 
 def learn_named_row(
-    model: Estimator, columns: NamedColumns, row: Floats, y: Any, weight: float
+    model: Estimator, columns: NamedColumns, row: Floats, y: Any, weight: float | None
 ) -> None:
     """Learn one such row."""
+    weight = 1.0 if weight is None else weight
     fitted = model._handle.fitted
     if fitted is not None and fitted.encoder.named is columns:
         model._learn_any_row(row, y, weight)

@@ -6,7 +6,7 @@ needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.validation import (
     _get_feature_names,
     _num_samples,
@@ -154,7 +153,7 @@ def validate(
         schema = schema or _plain_schema(rows.shape[1], requested)
         return schema, Table(rows, []), labels
     how = CONVERSION | {"ensure_min_features": 0 if columns else 1}
-    with large_values_named(numbers):
+    with large_values_named(numbers, schema.number_columns):
         if y:
             rows, labels = check_X_y(numbers, *y, estimator=estimator, **how)
             return schema, Table(rows, columns), labels
@@ -205,13 +204,13 @@ def validate_first_row(estimator: Any, x: NamedRow, y: Any) -> tuple[Schema, Tab
         if schema.columns is not None:
             values = schema.columns.expand(values)
         table = split_columns(values, schema)
-    return schema, table, validate_labels(table, y)
+    return schema, table, validate_labels(table, y, schema.number_columns)
 
 
-def validate_labels(table: Table, y: Any) -> NDArray[Any]:
-    """Check labels for a table that is already validated."""
+def validate_labels(table: Table, y: Any, columns: Sequence[Any] | None = None) -> NDArray[Any]:
+    """Check labels for a table that is already validated, and the size of its numbers."""
     how = CONVERSION | {"ensure_min_features": 0}
-    with large_values_named(table.numbers):
+    with large_values_named(table.numbers, columns):
         labels: NDArray[Any] = check_X_y(table.numbers, y, **how)[1]
     return labels
 
@@ -220,12 +219,17 @@ def validate_weights(sample_weight: ArrayLike, n_rows: int) -> Floats:
     """Return weights, one for each row, none below 0."""
     with argument_named("sample_weight"):
         weights: Floats = check_array(
-            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+            sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False
         )
     if weights.shape != (n_rows,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}; X has {n_rows} rows, so it must have shape "
             f"({n_rows},)"
+        )
+    if not (is_finite := np.isfinite(weights)).all():
+        row = int(is_finite.argmin())
+        raise ValueError(
+            f"sample_weight[{row}] is {weights[row]}; weights must be finite and not negative"
         )
     if weights.min() < 0:
         raise ValueError(f"sample_weight holds {weights.min()}; weights must not be negative")
@@ -351,8 +355,11 @@ def _check_width(estimator: Any, values: Any) -> None:
     )
 
 
-def check_magnitudes(rows: Features | Sparse) -> None:
-    """Refuse features that are infinite or too large, before the first part is learned."""
+def check_magnitudes(rows: Features | Sparse, columns: Sequence[Any] | None = None) -> None:
+    """Refuse features that are infinite or too large, before the first part is learned.
+
+    `columns` are the names of the columns; None means their indices.
+    """
     values = rows.data if issparse(rows) else rows
     # fmax and fmin ignore NaN.
     largest = max(np.fmax.reduce(values, None, initial=0), -np.fmin.reduce(values, None, initial=0))
@@ -361,7 +368,7 @@ def check_magnitudes(rows: Features | Sparse) -> None:
     if issparse(rows):
         raise ValueError("X holds values beyond ±2**100 (about 1e30): scale it down")
     i, j = np.argwhere(np.abs(values) > LARGEST_FEATURE)[0].tolist()
-    raise ValueError(too_large(i, j, values[i, j]))
+    raise ValueError(too_large(i, j if columns is None else columns[j], values[i, j]))
 
 
 def check_least_weight(weights: Floats | None) -> None:
@@ -371,14 +378,19 @@ def check_least_weight(weights: Floats | None) -> None:
     raise ValueError(f"sample_weight holds {bad[0]}; weights must be 0, or at least 2**-100")
 
 
-def _as_numbers(X: Any) -> Any:
-    """Refuse what numpy would silently convert to numbers; masked values become NaN."""
+def _as_numbers(X: Any, columns: Sequence[Any] | None = None) -> Any:
+    """Refuse what numpy would silently convert to numbers; masked values become NaN.
+
+    `columns` are the names of the columns; None means their indices.
+    """
     if issparse(X):
         return _without_duplicates(X)
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.float32), np.nan)
     values = X if isinstance(X, np.ndarray) else _as_array(X)
-    refuse_others(values, "X")
+    if values is not X and values.dtype.kind in "SU":  # numpy has written numbers as text, too
+        values = as_objects(X)
+    refuse_others(values, "X", columns)
     return values
 
 
@@ -395,10 +407,12 @@ def as_objects(X: Any) -> NDArray[Any]:
 
 def split_columns(values: NDArray[Any], schema: Schema) -> Table:
     """Split an array of any values into numbers and categories."""
-    numbers = _as_numbers(values.take(np.flatnonzero(~schema.is_categorical), axis=1))
+    names = schema.number_columns
+    numbers = _as_numbers(values.take(np.flatnonzero(~schema.is_categorical), axis=1), names)
     how = CONVERSION | {"ensure_min_features": 0}
     columns = [_array_column(name, values[:, j]) for j, name in schema.categorical_columns()]
-    return Table(check_array(numbers, input_name="X", **how), columns)
+    with large_values_named(numbers, names):
+        return Table(check_array(numbers, input_name="X", **how), columns)
 
 
 def _as_array(X: Any, dtype: Any = None) -> NDArray[Any]:
@@ -410,7 +424,18 @@ def _as_array(X: Any, dtype: Any = None) -> NDArray[Any]:
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
+        if len(X) and len({len(row) if hasattr(row, "__len__") else -1 for row in X}) == 1:
+            refuse_others(as_cells(X), "X")
         raise ValueError("X must be a table of numbers: its rows differ in length") from error
+
+
+def as_cells(X: Any) -> NDArray[Any]:
+    """Return rows of one length as an array of their values, lists included."""
+    cells = np.empty((len(X), len(X[0])), dtype=object)
+    for i, row in enumerate(X):
+        for j, value in enumerate(row):
+            cells[i, j] = value  # as a whole, a row of lists would be an error
+    return cells
 
 
 def _without_duplicates(X: Sparse) -> Sparse:
@@ -431,23 +456,3 @@ def _array_column(name: str, values: NDArray[Any]) -> Column:
 
 def _list_array(values: NDArray[Any], part: slice) -> list[Any]:
     return list(values[part].tolist())
-
-
-def refuse_missing_labels(y: Any) -> Any:
-    """Return labels; refuse those that are masked, None or pandas' NA, and name the first."""
-    if y is None:
-        return y
-    if isinstance(y, np.ma.MaskedArray):
-        is_absent = np.ma.getmaskarray(y).ravel()
-        values: Any = np.array(["masked"] * len(is_absent))
-        y = y.data
-    elif (values := np.asarray(y)).dtype == object and values.ndim == 1:
-        is_absent = np.array([v is None or is_pandas_na(v) for v in values], dtype=bool)
-    else:
-        return y
-    if is_absent.any():
-        row = int(is_absent.argmax())
-        raise ValueError(
-            f"y[{row}] is {values[row]}; each row needs a label: drop the rows that have none"
-        )
-    return y
