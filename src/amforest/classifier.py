@@ -18,7 +18,13 @@ from amforest._forest.adaptive import (
     count_trees,
     memory_stats,
 )
-from amforest._forest.class_labels import ClassLabels, decide, distinct_classes, distinct_labels
+from amforest._forest.class_labels import (
+    ClassLabels,
+    decide,
+    distinct_classes,
+    distinct_labels,
+    warn_of_many_classes,
+)
 from amforest._forest.class_weights import ClassWeight
 from amforest._forest.core_handle import (
     Core,
@@ -285,7 +291,10 @@ class ForestClassifier(ClassifierMixin, Estimator):
 
     def _new_labels(self, labels: NDArray[Any], classes: Any) -> Labels:
         announced = self.classes if classes is None else classes
-        return ClassLabels.announce(distinct_labels(labels)[0] if announced is None else announced)
+        if announced is None:
+            announced = distinct_labels(labels)[0]
+            warn_of_many_classes(0, len(announced), len(labels))
+        return ClassLabels.announce(announced)
 
     def _new_core(self, labels: Any, **features: Any) -> Core:
         n_classes = len(labels.classes)

@@ -160,3 +160,44 @@ def test_regressors_refuse_a_time_as_a_label_of_one_row(y, cls):
     for model in (new(cls), new(cls).fit(X, X[:, 0])):
         with pytest.raises(ValueError, match=r"y must hold numbers only.*to numbers first"):
             model.learn_one(X[0], y)
+
+
+# Many classes
+
+IDS = np.arange(1001)
+ROWS = np.random.default_rng(0).normal(size=(2002, 2))
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_labels_like_ids_are_warned_of_once(cls, method):
+    model = cls(1, max_bytes=10**8, random_state=0)
+    with pytest.warns(
+        UserWarning, match="y has 1,001 classes in 1,001 rows.*regressor.*max_b"
+    ) as seen:
+        getattr(model, method)(ROWS[:1001], IDS)
+    assert [warning.filename for warning in seen] == [__file__]
+    model.partial_fit(ROWS[:10], np.arange(2000, 2010))
+
+
+def test_labels_like_ids_are_warned_of_when_rows_come_one_by_one():
+    model = AMFClassifier(1, max_bytes=10**7, random_state=0)
+    for x, label in zip(ROWS[:1000], IDS[:1000], strict=True):
+        model.learn_one(x, label)
+    with pytest.warns(UserWarning, match="y has 1,001 classes in 1,001 rows"):
+        model.learn_one(ROWS[1000], 1000)
+
+
+def test_an_error_made_of_the_warning_changes_nothing():
+    model = AMFClassifier(1, max_bytes=10**7, random_state=0).fit(ROWS[:2], [0, 1])
+    before = model.to_bytes()
+    with pytest.raises(UserWarning, match="classes"):
+        model.partial_fit(ROWS[:1001], IDS)
+    assert model.to_bytes() == before
+
+
+@pytest.mark.parametrize("how", [{"classes": IDS}, {}])
+def test_many_classes_that_are_announced_or_repeat_are_learned_without_a_warning(how):
+    y = IDS if how else np.tile(IDS, 2)
+    model = AMFClassifier(1, max_bytes=10**7, random_state=0, **how).fit(ROWS[: len(y)], y)
+    assert len(model.classes_) == 1001

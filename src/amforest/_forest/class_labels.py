@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from numbers import Real
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amforest._forest.caller import caller_level
 from amforest._forest.class_weights import ClassCounts, ClassWeight, weigh_rows
 from amforest._forest.given_labels import as_labels, check_numbers
 from amforest._forest.input_errors import argument_named, refuse_times
@@ -20,6 +22,7 @@ from amforest._forest.inputs import is_plain
 from amforest._forest.limits import MOST_CLASSES
 from amforest._forest.losses import Floats, log_losses, squared_errors
 
+MANY_CLASSES = 1_000  # from there on, there may be a warning
 AT_ONCE = 4_096  # labels that are encoded together: sorting them takes ten times their memory
 
 Order = NDArray[np.intp] | None
@@ -274,6 +277,26 @@ def distinct_classes(labels: ArrayLike) -> NDArray[Any]:
             f"classes has shape {all_labels.shape}; it must be a list of 1 to {MOST_CLASSES} labels"
         )
     return classes
+
+
+def warn_of_many_classes(n_before: int, n_classes: int, n_rows: int) -> None:
+    """Warn if labels are so many that they seem to be IDs or numbers: of most rows, their own.
+
+    Parameters
+    ----------
+    n_before, n_classes : int
+        How many classes are known before and after a call.
+    n_rows : int
+        How many rows are learned then, those before the call included.
+    """
+    if n_before <= MANY_CLASSES < n_classes and n_rows < 2 * n_classes:
+        warnings.warn(
+            f"y has {n_classes:,} classes in {n_rows:,} rows, as an ID or a number to predict has. "
+            "Each class takes memory in the nodes of all trees: predict numbers with a regressor, "
+            "or limit the memory with max_bytes",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
 
 
 def decide(probabilities: Floats, threshold: float | None) -> NDArray[np.intp]:

@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from amforest._core import Options
-from amforest._forest.class_labels import ClassLabels
+from amforest._forest.class_labels import ClassLabels, warn_of_many_classes
 from amforest._forest.class_weights import ClassWeight, weigh_row
 from amforest._forest.core_handle import (
     Core,
@@ -400,6 +400,10 @@ class Estimator(BaseEstimator):
         else:
             labels = fitted.labels
         encoded = labels.encode(y, learned, classes)
+        if isinstance(labels, ClassLabels) and encoded.new:
+            n_known, n_rows = len(labels.index_of), len(learned)
+            n_rows += 0 if fitted is None else fitted.core.n_samples
+            warn_of_many_classes(n_known, n_known + len(encoded.new), n_rows)
         weights = labels.weigh(encoded, weights, self.class_weight)
         encoder = encoder.extend(table, learned, self.max_categories)
         batch = Batch(encoder, table, encoded, weights)
