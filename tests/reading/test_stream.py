@@ -226,7 +226,11 @@ def test_columns_are_matched_by_name_and_what_differs_is_noted_once(ending, tmp_
         ("t.csv", b'x,"y\n1,2\n', r"t\.csv:1: a quote is never closed, where column names"),
         ("t.json", b'[{"x": 1}]', r"t\.json is a JSON array; write one object per line"),
         ("t.ndjson", b'{"x": {"y": 1}}', r"t\.ndjson: column 'x' is nested; drop it"),
-        ("t.txt", b"x,y\n", r"'.*t\.txt': its name does not say its format; pass one of 'csv', "),
+        (
+            "t.txt",
+            b"x,y\n",
+            r"'.*t\.txt': its name does not say its format: set --format to one of 'csv'",
+        ),
         ("t.parquet.gz", b"", r"parquet files are compressed internally; decompress it"),
     ],
 )

@@ -11,7 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amforest.reading.conversion import FITTING, parse_numbers, strip_missing
-from amforest.reading.sources import ByteReader, StreamError
+from amforest.reading.sources import (
+    ByteReader,
+    StreamError,
+    check_not_compressed,
+    may_be_compressed,
+)
 
 DELIMITERS = ",;\t|"  # that are detected, in this order
 _NAMES = {"tab": "\t", r"\t": "\t"}
@@ -84,7 +89,8 @@ class Utf8Source:
         self.name = source.name
         self.notes: list[str] = []
         self._source = source
-        self._first = b""
+        self._first = self._read_head()
+        check_not_compressed(self.name, self._first)
         if encoding is None:
             encoding = self._detect()
         self.encoding = encoding
@@ -135,14 +141,18 @@ class Utf8Source:
         text = self._decoder.decode(data, final=not data)
         return text.encode(errors="surrogatepass")
 
-    def _detect(self) -> str | None:
-        """Return the encoding that the first four bytes show; None if they may be UTF-8."""
-        self._first = self._source.read(_HEAD)
-        while 0 < len(self._first) < _HEAD and not _is_plain(self._first):
+    def _read_head(self) -> bytes:
+        """Read the first bytes: as many as show what the file is."""
+        head = self._source.read(_HEAD)
+        while head and (may_be_compressed(head) or (len(head) < _HEAD and not _is_plain(head))):
             more = self._source.read(_HEAD)
-            self._first += more
+            head += more
             if not more:
                 break
+        return head
+
+    def _detect(self) -> str | None:
+        """Return the encoding that the first four bytes show; None if they may be UTF-8."""
         encoding = _find_encoding(self._first[:_HEAD])
         if encoding is not None:
             self.notes.append(f"{self.name}: the text is read as {encoding.upper()}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import select
+import shlex
 import stat
 import sys
 import time
@@ -34,6 +35,7 @@ FORMATS = {
     "ipc": "arrow",
 }
 COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
+SPREADSHEETS = (".xlsx", ".xlsm", ".ods")  # which are zip files
 STDIN = "<stdin>"
 _POLL_SECONDS = 0.1  # between checks of a file that may grow
 _FLOWING_BYTES = 2**15  # a pipe that returns as many at once has more to come
@@ -66,6 +68,45 @@ def join_names(names: Sequence[str], limit: int = 20) -> str:
 def shorten(text: str, length: int) -> str:
     """Truncate a text that is too long to be shown."""
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+@dataclass(frozen=True)
+class _Magic:
+    """How compressed files begin, what decompresses them, and the ending that is read here."""
+
+    start: bytes
+    kind: str
+    command: str
+    ending: str | None = None
+
+
+_MAGIC = (
+    _Magic(b"PK\x03\x04", "zip", "unzip -p"),
+    _Magic(b"\x1f\x8b", "gzip", "gzip -dc", ".gz"),
+    _Magic(b"BZh91AY&SY", "bzip2", "bzip2 -dc", ".bz2"),
+    _Magic(b"\x28\xb5\x2f\xfd", "zstd", "zstd -dc", ".zst"),
+)
+MAGIC_BYTES = max(len(magic.start) for magic in _MAGIC)
+
+
+def may_be_compressed(head: bytes) -> bool:
+    """Return whether further bytes may show that a file is compressed."""
+    return any(len(head) < len(m.start) and m.start.startswith(head) for m in _MAGIC)
+
+
+def check_not_compressed(name: str, head: bytes) -> None:
+    """Raise `StreamError` if the first bytes of a text are those of a compressed file."""
+    magic = next((magic for magic in _MAGIC if head.startswith(magic.start)), None)
+    if magic is None:
+        return
+    is_file = not name.startswith("<")
+    if Path(name).suffix.lower() in SPREADSHEETS:
+        raise StreamError(f"{name} is a spreadsheet: save it as CSV")
+    ending = f", or let its name end in {magic.ending}" if is_file and magic.ending else ""
+    raise StreamError(
+        f"{name} is compressed with {magic.kind}: decompress it first, as in `{magic.command} "
+        f"{shlex.quote(name) if is_file else 'FILE'} | amforest run - …`{ending}"
+    )
 
 
 @dataclass(frozen=True)
@@ -166,8 +207,13 @@ def _file(path: str, format_name: str | None) -> File:
     is_pipe = not stat.S_ISREG(os.stat(path).st_mode)
     chosen = FORMATS.get(format_name or suffix or ("csv" if is_pipe else ""))
     if chosen is None:
+        if compression is None:
+            with open(path, "rb") as file:
+                check_not_compressed(path, file.read(MAGIC_BYTES))
         known = join_names(list(FORMATS), len(FORMATS))
-        raise StreamError(f"{path!r}: its name does not say its format; pass one of {known}")
+        raise StreamError(
+            f"{path!r}: its name does not say its format: set --format to one of {known}"
+        )
     if compression and chosen in ("parquet", "arrow"):
         raise StreamError(f"{path!r}: {chosen} files are compressed internally; decompress it")
     return File(path, path, chosen, compression)
