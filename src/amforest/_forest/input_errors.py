@@ -113,10 +113,10 @@ def too_large(i: int, j: int | str, value: float) -> str:
     return f"X[{i}, {j!r}] is {value}; features must be finite and lie within ±2**100 (about 1e30)"
 
 
-def name_column(error: ValueError, columns: Sequence[Any] | None) -> None:
+def name_column(error: ValueError, columns: Sequence[Any]) -> None:
     """Write the name of a column in place of its index in the core's message about a value."""
     found = re.match(r"([Xx]\[(?:\d+, )?)(\d+)(\] is )", str(error))
-    if columns is not None and found is not None:
+    if found is not None:
         name = columns[int(found[2])]
         error.args = (f"{found[1]}{name!r}{found[3]}{str(error)[found.end() :]}",)
 
@@ -164,7 +164,7 @@ def argument_named(argument: str) -> Iterator[None]:
 
 def integer_too_large(name: str, error: OverflowError) -> ValueError:
     """Return an error that names what holds an integer that no float can hold."""
-    return ValueError(f"{name} holds an integer that is too large, beyond 1e308: {error}")
+    return ValueError(f"{name} holds an integer that is too large, so scale it down: {error}")
 
 
 def numbers_only(argument: str, error: Exception) -> Exception:
