@@ -79,6 +79,42 @@ def test_options_that_a_model_to_continue_has_are_accepted():
     assert amforest.load("n.amf").n_samples_seen_ == 2 * N_ROWS
 
 
+def write_labels(labels):
+    rows = [f"{k % 50},{TOWNS[k % 6]},{label}" for k, label in enumerate(labels)]
+    Path("other.csv").write_text("\n".join(["size,town,label", *rows]))
+
+
+def test_numbers_do_not_become_classes_of_a_model_whose_classes_are_words():
+    train()
+    write_labels([k / 2 for k in range(3_000)])
+    again = ["run", "other.csv", "-t", "label", "--warm-start", "m.amf", "--save", "n.amf", "-q"]
+    (line,) = amf(*again, code=1).stderr.splitlines()
+    assert line == (
+        "amforest: --warm-start is m.amf, whose classes are text such as 'no', 'yes', but column "
+        "'label' holds numbers such as '0.0': give rows with these classes, learn a new model "
+        "without --warm-start, or make each number a class by --types label=category"
+    )
+    assert not Path("n.amf").exists()
+    write_labels([k % 3 for k in range(90)])
+    amf(*again, "--types", "label=category")
+    assert sorted(amforest.load("n.amf").classes_) == ["0", "1", "2", "no", "yes"]
+
+
+@pytest.mark.parametrize("labels", [["late", "later"], ["7", "yes"], ["yes"]])
+def test_new_classes_of_a_model_to_continue_may_come(labels):
+    again = train()
+    write_labels(labels * 20)
+    amf(*again[:1], "other.csv", *again[2:])
+    assert set(labels) <= set(amforest.load("n.amf").classes_)
+
+
+def test_a_model_with_a_number_among_its_classes_learns_other_numbers():
+    write_labels(["7", "A9", "B1"] * 30)
+    amf("run", "other.csv", "-t", "label", "--trees", 1, "--save", "m.amf", "-q")
+    write_labels(["8", "9"] * 30)
+    amf("run", "other.csv", "-t", "label", "--warm-start", "m.amf", "-q")
+
+
 # Limits and threads
 
 

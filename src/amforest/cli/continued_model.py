@@ -8,9 +8,9 @@ from amforest.cli.console import CommandError
 from amforest.cli.model_choice import check_options
 from amforest.cli.saved_model import load_checkpoint, load_with_scheme
 from amforest.cli.settings import ADAPTIVE, AMF, Settings
-from amforest.reading import Scheme, parse_types
+from amforest.reading import Batch, Scheme, parse_types
 
-_NEW_MODEL = "drop the option, or learn a new model without --warm-start"
+_NEW_MODEL = "learn a new model without --warm-start"
 _NEW_FOLDER = "use the options of the first run, or another folder"
 
 
@@ -25,9 +25,37 @@ def load_continued(settings: Settings) -> tuple[Any, dict[str, Any]] | None:
         )
     model, state, scheme = load_with_scheme(path)
     _check_target(settings, scheme, path)
-    _check_model(settings, model, scheme, path, _NEW_MODEL)
+    _check_model(settings, model, scheme, path, f"drop the option, or {_NEW_MODEL}")
     model.n_jobs = settings.threads
     return model, {"scheme": state["scheme"]}
+
+
+def check_labels(settings: Settings, model: Any, first: list[Batch]) -> None:
+    """Refuse numbers as labels of a model to continue whose classes are all words.
+
+    The stream has the kinds of the model's columns, so each number would be a class of its own.
+    """
+    target = settings.target_column()
+    is_requested = settings.types is not None and target in parse_types(settings.types)
+    classes = getattr(model, "classes_", [])
+    if is_requested or any(map(_is_number, classes)) or not len(classes):
+        return
+    labels = [label for batch in first if batch.y is not None for label in batch.y]
+    if all(map(_is_number, labels)):
+        some = ", ".join(repr(str(name)) for name in classes[:2])
+        raise CommandError(
+            f"--warm-start is {settings.warm_start}, whose classes are text such as {some}, but "
+            f"column {target!r} holds numbers such as {labels[0]!r}: give rows with these classes, "
+            f"{_NEW_MODEL}, or make each number a class by --types {target}=category"
+        )
+
+
+def _is_number(label: Any) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
 
 
 def check_checkpoint(settings: Settings) -> None:

@@ -22,7 +22,7 @@ from amforest.cli.console import (
     describe_drift,
     print_line,
 )
-from amforest.cli.continued_model import check_checkpoint, load_continued
+from amforest.cli.continued_model import check_checkpoint, check_labels, load_continued
 from amforest.cli.keyed_checkpoint import KeyedCheckpoint
 from amforest.cli.model_choice import (
     build_model,
@@ -355,10 +355,7 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
         own_kinds = None if continued is None else continued[1]["scheme"]["kinds"]
         stream = stack.enter_context(open_source(settings, own_kinds))
         batches = iter(stream)
-        first = read_first(settings, batches)
-        if settings.rejects is not None and not sum(map(len, first)):
-            _write_rejects(settings.rejects, first)
-        check_rows(first)
+        first = _read_checked(settings, batches, None if continued is None else continued[0])
         kinds, dropped = choose_kinds(settings, stream)
         notes = Notes(console)
         notes.show(stream.notes + (dropped if continued is None else []))
@@ -410,6 +407,17 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
     if settings.save is not None:
         _save(session, settings.save)
     return Outcome(settings, session, progress, interrupts.exit_status, notes.shown)
+
+
+def _read_checked(settings: Settings, batches: Iterator[Batch], model: Any) -> list[Batch]:
+    """Return the first batches; `CommandError` if no row can be learned, by the given model."""
+    first = read_first(settings, batches)
+    if settings.rejects is not None and not sum(map(len, first)):
+        _write_rejects(settings.rejects, first)
+    check_rows(first)
+    if model is not None:
+        check_labels(settings, model, first)
+    return first
 
 
 def _write_rejects(path: str, batches: list[Batch]) -> None:
