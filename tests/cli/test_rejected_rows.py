@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from amforest.cli.app import app
 from command import amf, rows_of
 
 
@@ -23,6 +25,18 @@ def test_labels_may_come_after_the_first_rows():
         out = amf("run", "s.csv", "-t", "y", "--trees", 1, "-q", *options).stderr
         assert "300 rows ·" in out
         assert "Rejected 1,000 rows, the first at s.csv:2: column 'y': the label is missing" in out
+
+
+def test_a_pipe_whose_labels_come_late_says_how_to_read_them():
+    text = "a,y\n" + "1,\n" * 1_000 + "1,yes\n" * 3
+    how = ["run", "-", "-t", "y", "-q", "--rejects", "r.csv"]
+    result = CliRunner().invoke(app, how, input=text)
+    note, error = result.stderr.splitlines()
+    assert note.endswith("read as number; --types y=category reads text")
+    assert error.startswith("amforest: all 1,003 rows were rejected: 1,000, the first at")
+    assert len(rows_of("r.csv")) == 1_003
+    learned = CliRunner().invoke(app, [*how, "--types", "y=category"], input=text)
+    assert learned.exit_code == 0
 
 
 # No row at all

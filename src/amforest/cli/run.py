@@ -355,9 +355,10 @@ def run(settings: Settings, console: Console, *, for_report: bool = False) -> Ou
         own_kinds = None if continued is None else continued[1]["scheme"]["kinds"]
         stream = stack.enter_context(open_source(settings, own_kinds))
         batches = iter(stream)
+        notes = Notes(console)
+        notes.show(stream.notes)
         first = _read_checked(settings, batches, None if continued is None else continued[0])
         kinds, dropped = choose_kinds(settings, stream)
-        notes = Notes(console)
         notes.show(stream.notes + (dropped if continued is None else []))
         model, state = continued or build_model(settings, first, kinds)
         notes.show(note_task(settings, Scheme.from_json(state["scheme"]), first))
