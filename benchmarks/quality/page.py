@@ -69,6 +69,9 @@ def _head(results: Results) -> str:
     contenders = [(c.name, c.about) for c in CONTENDERS.values()]
     skipped = [(name, why) for name, why in run.get("skipped", {}).items()]
     missing = f"\nSkipped in this run:\n\n{_table(('', 'reason'), skipped)}\n" if skipped else ""
+    today = run.get("machine", {}).get("date")
+    earlier = [f"{name} ({date})" for name, date in results.dates.items() if date != today]
+    before = f"\nMeasured by an earlier run: {'; '.join(earlier)}.\n" if earlier else ""
     return f"""# Quality
 
 `make bench-quality` writes this page; do not edit it. It compares the predictions of
@@ -92,7 +95,7 @@ onelearn runs without a seed, because with one it repeats its random draws in ea
 This was a {run.get("plan", "full")} run with:
 
 {_table(("", ""), run.get("machine", {}).items())}
-{missing}"""
+{missing}{before}"""
 
 
 def _checks(results: Results) -> str:
