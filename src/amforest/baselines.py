@@ -18,6 +18,7 @@ from amforest._core import Options
 from amforest._forest.class_labels import distinct_classes, distinct_labels
 from amforest._forest.core_options import size_limits
 from amforest._forest.estimator import Estimator
+from amforest._forest.given_labels import as_labels
 from amforest._forest.input_errors import argument_named
 from amforest._forest.inputs import validate_weights
 from amforest._forest.losses import Floats
@@ -61,7 +62,7 @@ class _Dummy(BaseEstimator):
         if first:
             after._validate_params()
             after._total, after.n_samples_seen_ = 0.0, 0
-        labels = validate_data(after, X, y, reset=first, **ANY_VALUES)[1]
+        labels = validate_data(after, X, as_labels(y), reset=first, **ANY_VALUES)[1]
         weights = np.ones(len(labels))
         if sample_weight is not None:
             weights = validate_weights(sample_weight, len(labels))

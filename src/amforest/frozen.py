@@ -25,6 +25,7 @@ from amforest._forest.core_handle import (
     handle_of,
     is_frozen_core,
 )
+from amforest._forest.given_labels import as_labels
 from amforest._forest.losses import Floats
 from amforest.distribution import PredictiveDistribution
 
@@ -193,6 +194,22 @@ class FrozenClassifier(ClassifierMixin, _FrozenEstimator):
         """
         probabilities: Floats = self._model.predict_proba(X)
         return probabilities
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of `predict`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            The true labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(X, as_labels(y), sample_weight))
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Predict the logarithms of the probabilities of the classes.

@@ -303,7 +303,7 @@ def test_labels_that_cannot_be_classes_are_named_and_change_nothing():
     for labels, error, message in [
         ([1, "seven"], TypeError, "y holds .* classes so far are"),
         ([1, 7.5], ValueError, "Unknown label type: y holds fractions such as 7.5"),
-        ([1, np.nan], ValueError, "y contains NaN"),
+        ([1, np.nan], ValueError, r"y\[1\] is nan"),
         (np.array([1, "a"], dtype=object), TypeError, "y mixes labels"),
         ([[1], [2, 3]], ValueError, "inhomogeneous"),
         (None, ValueError, "requires y"),

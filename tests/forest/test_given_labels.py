@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from amforest import AdaptiveAMFClassifier, AdaptiveAMFRegressor, AMFClassifier, AMFRegressor
+from amforest.baselines import OnlineDummyClassifier
+from amforest.distributed import KeyedForests
 
 CLASSIFIERS = [AMFClassifier, AdaptiveAMFClassifier]
 REGRESSORS = [AMFRegressor, AdaptiveAMFRegressor]
@@ -201,3 +203,26 @@ def test_many_classes_that_are_announced_or_repeat_are_learned_without_a_warning
     y = IDS if how else np.tile(IDS, 2)
     model = AMFClassifier(1, max_bytes=10**7, random_state=0, **how).fit(ROWS[: len(y)], y)
     assert len(model.classes_) == 1001
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]", "uint64[pyarrow]"])
+def test_a_frozen_copy_scores_labels_of_their_own_type(dtype):
+    y = series(dtype)
+    columns = np.column_stack([X, y == y[0]])
+    frozen = new(AdaptiveAMFClassifier).fit(columns, y).freeze()
+    half = y.where(y == y[0], y[0])  # one class, which half of the rows have
+    assert frozen.score(columns, y) == 1
+    assert frozen.score(columns, half) == 0.5
+
+
+def test_the_dummy_keeps_large_integers_apart():
+    dummy = OnlineDummyClassifier().fit(X, series("Int64"))
+    assert dummy.classes_.tolist() == LARGE
+
+
+def test_models_by_key_refuse_dates_as_numbers():
+    forests = KeyedForests(AdaptiveAMFRegressor(1))
+    dates = pd.Series(pd.date_range("2026-01-01", periods=40))
+    with pytest.raises(ValueError, match="y must hold numbers only"):
+        forests.partial_fit(X, dates, keys=["a"] * 40)
+    assert not len(forests)

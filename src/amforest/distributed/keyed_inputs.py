@@ -12,7 +12,8 @@ from sklearn.utils import check_array, column_or_1d
 
 from amforest._forest.class_labels import distinct_labels
 from amforest._forest.data_frames import as_frame
-from amforest._forest.input_errors import argument_named
+from amforest._forest.given_labels import as_labels
+from amforest._forest.input_errors import argument_named, refuse_times
 from amforest._forest.inputs import (
     CONVERSION,
     as_objects,
@@ -95,6 +96,8 @@ def read_labels(estimator: Any, y: Any, n_rows: int, classes: NDArray[Any] | Non
                 "labels of all keys must be of one kind"
             )
     else:
+        y = as_labels(y)
+        refuse_times(y, "y")
         with argument_named("y"):
             labels = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         labels = column_or_1d(labels)
