@@ -34,9 +34,9 @@ def check_numbers(labels: NDArray[Any]) -> None:
     """Refuse labels of a regressor that are missing, infinite or too large; name the first."""
     _refuse_missing(np.isnan(labels), labels)
     if (is_bad := ~(np.abs(labels) <= LARGEST_LABEL)).any():
-        row = int(is_bad.argmax())
+        row, largest = int(is_bad.argmax()), f"{LARGEST_LABEL:g}".replace("+", "")
         raise ValueError(
-            f"y[{row}] is {labels[row]}; labels must be finite and lie within ±{LARGEST_LABEL:g}: "
+            f"y[{row}] is {labels[row]}; labels must be finite and lie within ±{largest}: "
             "drop this row, or scale the labels down"
         )
 
