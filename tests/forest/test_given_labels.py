@@ -93,8 +93,8 @@ def test_nan_among_text_is_a_missing_label(y):
 
 BAD_NUMBERS = {
     np.nan: r"y\[{}\] is nan; each row needs a label",
-    np.inf: r"y\[{}\] is inf; labels must be finite and lie within ±1e\+75",
-    -1e80: r"y\[{}\] is -1e\+80; labels must be finite and lie within ±1e\+75",
+    np.inf: r"y\[{}\] is inf; labels must be finite and lie within ±1e75",
+    -1e80: r"y\[{}\] is -1e\+80; labels must be finite and lie within ±1e75",
 }
 
 
