@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -281,3 +282,9 @@ def test_class_weight_and_threshold_are_those_of_the_estimator():
         is_one = forests.predict_proba(X, keys=keys)[:, 1] >= 0.1
         assert forests.predict(X, keys=keys).tolist() == is_one.astype(int).tolist()
         assert forests.predict_one(X[0], key=keys[0]) == int(is_one[0])
+
+
+def test_the_signature_shows_the_parameters():
+    names = list(inspect.signature(KeyedForests).parameters)
+    assert names[:2] == ["estimator", "key"]
+    assert set(names) == set(KeyedForests(AMFClassifier()).get_params(deep=False))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from functools import partial
+from inspect import signature
 from numbers import Integral
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -128,6 +130,9 @@ class KeyedForests(BaseEstimator):
         self.n_shards = n_shards
         self.flush_rows = flush_rows
         self.unseen = unseen
+
+    # Without it, `help` would show the parameters of `__new__`.
+    __signature__ = signature(partial(__init__, None))  # type: ignore[arg-type]  # no self
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Add what is not a parameter: scikit-learn's constructors may only set parameters."""
