@@ -67,6 +67,8 @@ MISSING = {
     "Int64": [1, None], "boolean": [True, None], "int64[pyarrow]": [1, None],
     "float64": [1.0, None], "string": ["a", None], "str": ["a", None], "object": ["a", None],
 }  # fmt: skip
+if not series("str", MISSING["str"]).isna().any():
+    del MISSING["str"]  # in pandas 2, None becomes the text "None"
 
 
 @pytest.mark.parametrize("cls", CLASSIFIERS)

@@ -131,9 +131,10 @@ COLUMNS = {
     "duration": (pl.Series([datetime.timedelta(3)] * N), "Duration.*convert durations to numbers"),
     "binary": (pl.Series([b"ab"] * N), "(Binary|bytes).*decode bytes to text"),
 }
-WIDE = {
-    "Int128": (pl.Series([1, None] * (N // 2), dtype=pl.Int128), r"cast\(pl.Float64\)"),
-    "UInt128": (pl.Series([1, None] * (N // 2), dtype=pl.UInt128), r"cast\(pl.Float64\)"),
+WIDE = {  # which early versions of polars do not have
+    name: (pl.Series([1, None] * (N // 2), dtype=getattr(pl, name)), r"cast\(pl.Float64\)")
+    for name in ("Int128", "UInt128")
+    if hasattr(pl, name)
 }
 
 
