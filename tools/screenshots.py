@@ -29,9 +29,8 @@ def cut_texts(page: Page) -> str:
                 if (range.getBoundingClientRect().right <= innerWidth + 1) return false;
                 if (!element.checkVisibility({visibilityProperty: true, opacityProperty: true}))
                     return false;
-                if (element.closest('pre, .pst-scrollable-table-container, .output_area'))
-                    return false;
-                return true;
+                return !element.closest(
+                    'pre, .pst-scrollable-table-container, .output_area, .ellipsis');
             }).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join(' | ')"""
         )
     )
