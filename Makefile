@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Quiet, and without compiling modules that may never be imported.
 INSTALL := install --quiet --no-compile
+# Modules are compiled once, whatever the environment says: tests start many processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 CORE := pyproject.toml CMakeLists.txt $(shell find cpp -name '*.hpp' -o -name '*.cpp')
 PACKAGE := $(CORE) $(shell find src -name '*.py' -o -name '*.html')
@@ -29,16 +31,16 @@ demo: .venv/demo-installed
 	$(BIN)/amforest run --report demo
 
 test: lint
-	$(BIN)/pytest -n auto --dist loadgroup -m 'not slow'
+	$(BIN)/pytest -n auto -m 'not slow'
 
 # All tests, the slow ones too, with many more random examples.
 test-slow: .venv/installed
-	$(BIN)/pytest -n auto --dist loadgroup --hypothesis-profile=thorough
+	$(BIN)/pytest -n auto --hypothesis-profile=thorough
 
 # The tests with the lowest versions of all requirements, which call what is deprecated by now, and
 # leave files open.
 test-oldest: build/oldest/installed
-	build/oldest/bin/pytest -p no:cacheprovider -n auto --dist loadgroup -m 'not slow' \
+	build/oldest/bin/pytest -p no:cacheprovider -n auto -m 'not slow' \
 		$(foreach kind,DeprecationWarning PendingDeprecationWarning FutureWarning ResourceWarning \
 			pytest.PytestUnraisableExceptionWarning,-W ignore::$(kind)) \
 		tests

@@ -21,6 +21,10 @@ OF_THE_CHECKOUT = {
     "serving/test_documented_commands.py": "deploy",
     "tools": "tools",
 }
+# Parts of the ids of tests that share what takes seconds to start: Ray's cluster and actors, the
+# calls in which every allocation fails, the runs that are reported. (Groups of pytest-xdist change
+# the ids of tests, which has no effect with pytest 9.2.)
+EXPENSIVE_STARTS = ["/distributed/", "test_allocation_faults.py", "test_report.py"]
 ROOT = Path(__file__).parents[1]
 collect_ignore = [test for test, needed in OF_THE_CHECKOUT.items() if not (ROOT / needed).is_dir()]
 
@@ -53,9 +57,13 @@ def pytest_report_header():
     return None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Let one process run all that needs Ray: a cluster and its actors take seconds to start."""
-    for item in items:
-        if "distributed" in item.path.parts:
-            item.add_marker(pytest.mark.xdist_group("ray"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Run the tests that share an expensive start in one process, and spread all others."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneProcessForEachStart(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return next((start for start in EXPENSIVE_STARTS if start in nodeid), nodeid)
+
+    return OneProcessForEachStart(config, log)

@@ -85,7 +85,7 @@ def test(wheel: Path, python: str, *, quick: bool, arguments: Sequence[str]) -> 
             _copy(ROOT / source, folder / source)
         tests = wanted["test-command"].split() if quick else ["pytest", "-n", "auto", "tests"]
         if not quick:
-            tests += ["--dist", "loadgroup", "-m", "not slow"]
+            tests += ["-m", "not slow"]
         environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
         run([commands / tests[0], *tests[1:], *arguments], cwd=folder, env=environment)
 

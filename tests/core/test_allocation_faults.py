@@ -13,8 +13,6 @@ sys.path.append(str(Path(__file__).parents[1] / "torture"))
 
 from faulty_calls import build, every_fault
 
-pytestmark = pytest.mark.xdist_group("allocation faults")  # one process prepares them
-
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
