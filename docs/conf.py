@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx.errors import ExtensionError
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.inspect import stringify_signature
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -107,6 +109,22 @@ def class_signature(_app: Any, what: str, _name: str, value: Any, *_: Any) -> An
     return stringify_signature(signature, show_annotation=False), None
 
 
+def describe_constant(
+    _app: Any, what: str, name: str, value: Any, _options: Any, lines: list[str]
+) -> None:
+    """Show what is written below a constant, instead of what its type says of itself."""
+    if what != "data":
+        return
+    package, _, constant = name.rpartition(".")
+    for module in [key for key in sys.modules if key.startswith(f"{package}.")]:
+        if getattr(sys.modules[module], constant, None) is value:
+            written = ModuleAnalyzer.for_module(module).find_attr_docs()
+            if ("", constant) in written:
+                lines[:] = written["", constant]
+                return
+    raise ExtensionError(f"{name} has no description: write a string below its definition")
+
+
 def strip_code(_app: Any, document: nodes.document) -> None:
     """Drop the blank line with which the pages end their tested examples."""
     for block in document.findall(nodes.literal_block):
@@ -118,5 +136,6 @@ def strip_code(_app: Any, document: nodes.document) -> None:
 def setup(app: Any) -> None:
     """Register what is ours."""
     app.connect("autodoc-process-signature", class_signature)
+    app.connect("autodoc-process-docstring", describe_constant)
     app.connect("doctree-read", strip_code)
     app.connect("autodoc-skip-member", skip_inherited)

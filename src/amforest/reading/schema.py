@@ -29,6 +29,8 @@ from amforest.reading.conversion import (
 from amforest.reading.sources import StreamError, shorten, suggest
 
 KINDS = ("number", "category", "bool", "date", "datetime")
+"""The kinds of columns, for the parameter `types`."""
+
 SAMPLE_ROWS = 1_000  # from which kinds are inferred
 
 _VALUE_LENGTH = 40  # of a value in a message

@@ -21,7 +21,12 @@ from amforest.reading.running_scale import Floats, RunningScale
 from amforest.reading.schema import Column
 from amforest.reading.sources import StreamError, suggest
 
-CLASSIFICATION, REGRESSION = "classification", "regression"
+CLASSIFICATION = "classification"
+"""The task of a stream whose labels are classes."""
+
+REGRESSION = "regression"
+"""The task of a stream whose labels are numbers."""
+
 MOST_CLASSES = 20  # different whole numbers that are taken for classes
 
 

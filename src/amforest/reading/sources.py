@@ -34,6 +34,8 @@ FORMATS = {
     "feather": "arrow",
     "ipc": "arrow",
 }
+"""The format that each suffix of a file stands for."""
+
 COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 SPREADSHEETS = (".xlsx", ".xlsm", ".ods")  # which are zip files
 STDIN = "<stdin>"
