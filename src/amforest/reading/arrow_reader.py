@@ -80,10 +80,8 @@ class ArrowReader:
         """Close the file."""
         self._opened.close()
 
-    def infer_columns(
-        self, names: Sequence[str], types: Mapping[str, str]
-    ) -> tuple[list[Column], list[str]]:
-        """Return the columns as the file or the user says; and no notes."""
+    def infer_columns(self, names: Sequence[str], types: Mapping[str, str]) -> list[Column]:
+        """Return the columns as the file or the user says."""
         self._rest = self._read(names)
         n_rows = 0
         for block in self._rest:
@@ -98,7 +96,7 @@ class ArrowReader:
             parts = [_decode(block.values[j][:SAMPLE_ROWS]) for block in self._sample]
             values = pa.concat_arrays(parts or [_decode(empty)])[:SAMPLE_ROWS]
             columns.append(_find_column(name, types.get(name), values))
-        return columns, []
+        return columns
 
     def blocks(self, columns: Sequence[Column]) -> Iterator[RawBlock]:
         """Yield all rows, with types that the columns can convert."""
@@ -224,7 +222,7 @@ def _find_column(name: str, requested: str | None, values: pa.Array) -> Column:
     assert kind is not None
     if requested in (None, kind) or (requested == "date" and kind == "datetime"):
         return describe_column(name, kind, _cast(values, kind))
-    return infer_column(name, values.cast(pa.string()), requested)[0]
+    return infer_column(name, values.cast(pa.string()), requested)
 
 
 def _cast(values: pa.Array, kind: str) -> pa.Array:

@@ -79,20 +79,16 @@ class CsvReader:
         """Close the file."""
         self._source.close()
 
-    def infer_columns(
-        self, names: Sequence[str], types: Mapping[str, str]
-    ) -> tuple[list[Column], list[str]]:
-        """Infer the kinds of columns from the first rows; return them, and notes."""
+    def infer_columns(self, names: Sequence[str], types: Mapping[str, str]) -> list[Column]:
+        """Infer the kinds of columns from the first rows."""
         texts = self._sample_text(names)
         may_be_numbers = [name for name in names if types.get(name, "number") == "number"]
         decimals = self._find_decimals({name: texts[name] for name in may_be_numbers})
-        columns, notes = [], []
+        columns = []
         for name, text in texts.items():
             read = decimals.convert(name, text) if name in may_be_numbers else text
-            column, note = infer_column(name, read, types.get(name))
-            columns.append(column)
-            notes += [note] if note else []
-        return columns, notes
+            columns.append(infer_column(name, read, types.get(name)))
+        return columns
 
     def blocks(self, columns: Sequence[Column]) -> Iterator[RawBlock]:
         """Yield all rows, with each value as text; null in columns that the file lacks."""

@@ -98,11 +98,9 @@ class NdjsonReader:
         """Close the file."""
         self._source.close()
 
-    def infer_columns(
-        self, names: Sequence[str], types: Mapping[str, str]
-    ) -> tuple[list[Column], list[str]]:
-        """Infer the kinds of columns from the first rows; return them, and notes."""
-        columns, notes = [], []
+    def infer_columns(self, names: Sequence[str], types: Mapping[str, str]) -> list[Column]:
+        """Infer the kinds of columns from the first rows."""
+        columns = []
         for name in self.names:
             if self._is_nested(name):
                 if name in names:
@@ -110,14 +108,13 @@ class NdjsonReader:
                 self._watches_keys = False
                 continue
             text, is_quoted = self._sample_text(name)
-            column, note = infer_column(name, text, types.get(name), is_quoted)
+            column = infer_column(name, text, types.get(name), is_quoted)
             self._types[name] = arrow_type(column)
             if name in names:
                 columns.append(column)
-                notes += [note] if note else []
         self._sample = []
         absent = (Column(name, "number") for name in names if name not in self.names)
-        return [*columns, *absent], notes
+        return [*columns, *absent]
 
     def blocks(self, columns: Sequence[Column]) -> Iterator[RawBlock]:
         """Yield all rows: numbers and bools as float64, the rest as text."""

@@ -58,6 +58,8 @@ class Column:
         The number of these rows that have a value.
     is_whole : bool
         Whether it holds numbers, and those of the first rows are integers.
+    doubt : str or None
+        Why its kind may be another one, for the user.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Column:
     n_distinct: int = 0
     n_known: int = 0
     is_whole: bool = False
+    doubt: str | None = None
 
     def convert(self, values: pa.Array) -> Converted:
         """Convert text, or the file's type for this kind, to the column's type; mark misfits."""
@@ -174,7 +177,7 @@ def select_columns(
     return selected
 
 
-def describe_column(name: str, kind: str, values: pa.Array) -> Column:
+def describe_column(name: str, kind: str, values: pa.Array, doubt: str | None = None) -> Column:
     """Return a column of a given kind, with the counts of its first rows."""
     converted, _ = Column(name, kind).convert(values)
     converted = converted.drop_null()
@@ -182,12 +185,13 @@ def describe_column(name: str, kind: str, values: pa.Array) -> Column:
     if is_whole:
         is_whole = pc.all(pc.equal(pc.trunc(converted), converted)).as_py()
     decoded = converted.dictionary_decode() if kind == "category" else converted
-    return Column(name, kind, pc.count_distinct(decoded).as_py(), len(converted), is_whole)
+    n_distinct = pc.count_distinct(decoded).as_py()
+    return Column(name, kind, n_distinct, len(converted), is_whole, doubt)
 
 
 def infer_column(
     name: str, text: pa.Array, requested: str | None = None, is_quoted: Mask | None = None
-) -> tuple[Column, str | None]:
+) -> Column:
     """Infer the kind of a column from the text of its first rows.
 
     Parameters
@@ -198,28 +202,20 @@ def infer_column(
         The kind that the user requests. A date with times becomes a datetime.
     is_quoted : ndarray of bool or None
         Which values are strings in JSON, hence neither numbers nor bools.
-
-    Returns
-    -------
-    column : Column
-    note : str or None
-        A doubt about the kind, for the user.
     """
     text = strip_missing(text)
     if requested is not None:
         kind = _date_kind(text) if requested == "date" else requested
-        return describe_column(name, kind, text), None
+        return describe_column(name, kind, text)
     n_known = len(text) - text.null_count
     if not n_known:
-        return Column(name, "number"), note_no_value(name) if len(text) else None
+        return Column(name, "number", doubt=_doubt_without_values(name) if len(text) else None)
     unquoted = text if is_quoted is None else pc.if_else(pa.array(is_quoted), None, text)
     kind, fraction = _best_kind(text, unquoted, n_known)
     if fraction < FITTING:
         misfit = _first_misfit(kind, text, unquoted) if fraction >= 0.5 else ""
-        return (
-            describe_column(name, "category", text),
-            _note_on_category(name, kind, fraction, misfit, text),
-        )
+        doubt = _doubt_about_category(name, kind, fraction, misfit, text)
+        return describe_column(name, "category", text, doubt)
     doubt = None
     if fraction < 1:
         misfit = _first_misfit(kind, text, unquoted)
@@ -228,10 +224,10 @@ def infer_column(
             f"as {misfit!r} ({1 - fraction:.1%} of the first values); --types "
             f"{name}=category keeps them"
         )
-    return describe_column(name, kind, text), doubt
+    return describe_column(name, kind, text, doubt)
 
 
-def note_no_value(name: str) -> str:
+def _doubt_without_values(name: str) -> str:
     """Return the doubt about a column without any value to infer its kind from."""
     return (
         f"column {name!r} has no value in the first rows: read as number; --types {name}=category "
@@ -252,7 +248,7 @@ def sample_values(parts: Iterable[pa.Array]) -> pa.Array:
     return sample
 
 
-def _note_on_category(
+def _doubt_about_category(
     name: str, kind: str, fraction: float, misfit: str, text: pa.Array
 ) -> str | None:
     """Return a doubt about a column of text, of which a fraction is of another kind."""

@@ -25,7 +25,6 @@ from amforest.reading.schema import (
     check_column,
     check_kinds,
     infer_column,
-    note_no_value,
     parse_types,
     sample_values,
     select_columns,
@@ -55,10 +54,8 @@ class Reader(Protocol):
     def n_read(self) -> int:
         """The number of bytes read from the file."""
 
-    def infer_columns(
-        self, names: Sequence[str], types: Mapping[str, str]
-    ) -> tuple[list[Column], list[str]]:
-        """Return the columns with their kinds, and notes about doubts."""
+    def infer_columns(self, names: Sequence[str], types: Mapping[str, str]) -> list[Column]:
+        """Return the columns with their kinds, and doubts about them."""
 
     def blocks(self, columns: Sequence[Column]) -> Iterator[RawBlock]:
         """Yield all rows."""
@@ -396,40 +393,38 @@ class Stream:
 
     def _infer_columns(self, first: Reader, names: Sequence[str]) -> list[Column]:
         """Infer the kinds of columns from the first file that has rows."""
-        columns, notes = first.infer_columns(names, self._options.types)
+        columns = first.infer_columns(names, self._options.types)
         for file in self._files[1:]:
             if any(column.n_known for column in columns) or not file.is_regular:
                 break
             with suppress(EmptyFileError), closing(_open_reader(file, self._options)) as reader:
                 self._check_names(reader, names)
-                columns, notes = reader.infer_columns(names, self._options.types)
-        if self.target is not None and note_no_value(self.target) in notes:
-            columns, notes = self._infer_labels(self.target, columns, notes)
-        self._notes += [*self._fresh_notes(first), *notes]  # how the file is read comes first
+                columns = reader.infer_columns(names, self._options.types)
+        columns = [self._find_labels(column) for column in columns]
+        doubts = [column.doubt for column in columns if column.doubt]
+        self._notes += [*self._fresh_notes(first), *doubts]  # how the file is read comes first
         return columns
 
-    def _infer_labels(
-        self, target: str, columns: Sequence[Column], notes: Sequence[str]
-    ) -> tuple[list[Column], list[str]]:
+    def _find_labels(self, column: Column) -> Column:
         """Infer the kind of labels that the first rows lack from the first ones that there are.
 
         Rows before them are rejected anyway. A pipe can be read only once, and is not searched.
+        Other columns, and labels of which some or the kind are known, are returned as they are.
         """
+        if column.name != self.target or column.n_known or not column.doubt:
+            return column
         for file in self._files:
             if not file.is_regular:
                 break
             with suppress(EmptyFileError), closing(_open_reader(file, self._options)) as reader:
                 if not isinstance(reader, CsvReader | NdjsonReader):  # others have types
                     continue
-                if target not in reader.names:
+                if column.name not in reader.names:
                     continue
-                text = sample_values(reader.texts(target))
+                text = sample_values(reader.texts(column.name))
                 if len(text):
-                    found, note = infer_column(target, text)
-                    notes = [other for other in notes if other != note_no_value(target)]
-                    columns = [found if c.name == target else c for c in columns]
-                    return columns, [*notes, *([note] if note else [])]
-        return list(columns), list(notes)
+                    return infer_column(column.name, text)
+        return column
 
     def _check_other_files(self, names: Sequence[str]) -> None:
         """Check the columns of the other files before the first row is read."""

@@ -411,10 +411,10 @@ class RowLearner:
                 continue
             texts = pa.array([_text_or_none(v, name) for v in values], pa.string())
             quoted = np.array([isinstance(v, str) and not isinstance(v, Literal) for v in values])
-            column, note = infer_column(name, texts, options.types.get(name), quoted)
+            column = infer_column(name, texts, options.types.get(name), quoted)
             columns.append(column)
-            if note:
-                self._note(note)
+            if column.doubt:
+                self._note(column.doubt)
         for name in (*options.use, *options.types):
             if name not in names:
                 raise StreamError(f"the first {len(rows):,} rows have no field {name!r}")
