@@ -128,13 +128,8 @@ template <class Task> class AdaptiveForest {
     // Learning
 
     // How many rows to pass at once: few enough to bound the scratch memory and the time for which
-    // others wait. New classes do not change it.
-    std::size_t chunk_size() const {
-        constexpr std::size_t kPredictions = 1 << 20;
-        return std::clamp<std::size_t>(kPredictions / Task::capacity(*common_.parameters) /
-                                           n_in_all(),
-                                       1, AdaptiveSizes::kChunk);
-    }
+    // others wait.
+    std::size_t chunk_size() const { return chunk_size_; }
 
     // How many of the next rows to learn at once: fewer while others wait to predict.
     std::size_t limit_rows(std::size_t n_rows) { return lock_.limit_rows(n_rows); }
@@ -412,7 +407,16 @@ template <class Task> class AdaptiveForest {
         });
     }
 
+    static std::size_t count_chunk_rows(const Common &common) {
+        constexpr std::size_t kPredictions = 1 << 20;
+        return std::clamp<std::size_t>(kPredictions / Task::capacity(*common.parameters) /
+                                           common.n_in_all(),
+                                       1, AdaptiveSizes::kChunk);
+    }
+
     Common common_; // the others refer to it
+    // New classes do not change it, and it is read without a lock while they are set.
+    const std::size_t chunk_size_ = count_chunk_rows(common_);
     Trees trees_;
     TreeLearner<Task> learner_;
     Mixed mixed_;
